@@ -12,6 +12,10 @@ use std::path::{Path, PathBuf};
 /// The maximum length of a source file: a longer one does two things.
 const MAX_FILE: usize = 400;
 
+/// A trait or a type with more methods is several: callers see, and implementors write, what they do not need.
+const MAX_TRAIT: usize = 20;
+const MAX_TYPE: usize = 30;
+
 /// The pure crates may import none of these: they wait, read clocks or do I/O.
 const OUTSIDE: [&str; 8] = ["axum", "bus", "reqwest", "runtime", "sqlx", "store", "tokio", "tower"];
 
@@ -175,6 +179,70 @@ fn no_file_does_two_things() {
         .map(|(lines, path)| format!("{} ({lines} lines)", path.display()))
         .collect();
     assert!(long.is_empty(), "longer than {MAX_FILE} lines: {long:#?}");
+}
+
+/// The methods of each trait, and the inherent methods of each type over all its `impl` blocks, of one crate.
+fn methods(folder: &Path) -> (BTreeMap<String, usize>, BTreeMap<String, usize>) {
+    let (mut traits, mut types) = (BTreeMap::new(), BTreeMap::new());
+    let name = |text: &str| {
+        let end = text.find(|letter: char| !letter.is_alphanumeric() && letter != '_');
+        text[..end.unwrap_or(text.len())].to_owned()
+    };
+    for path in sources(&folder.join("src")) {
+        let text = fs::read_to_string(path).unwrap();
+        let mut open = None;
+        for line in text.split("#[cfg(test)]").next().unwrap().lines() {
+            let head = line.trim_start_matches("pub ").trim_start_matches("pub(crate) ");
+            if let Some(rest) = head.strip_prefix("trait ") {
+                open = Some((&mut traits, name(rest)));
+            } else if head.starts_with("impl") && !line.starts_with(' ') && !head.contains(" for ") {
+                // The type follows the generic parameters of the block.
+                let rest = head.split_once("> ").filter(|_| head.starts_with("impl<"));
+                open =
+                    Some((&mut types, name(rest.map_or(head.trim_start_matches("impl "), |(_, rest)| rest))));
+            } else if line.starts_with('}') {
+                open = None;
+            } else if let (Some((counts, owner)), Some(item)) = (&mut open, line.strip_prefix("    "))
+                && !item.starts_with(' ')
+                && format!(" {item}").contains(" fn ")
+                && !item.starts_with("//")
+            {
+                *counts.entry(owner.clone()).or_insert(0) += 1;
+            }
+        }
+    }
+    (traits, types)
+}
+
+#[test]
+fn no_trait_or_type_has_too_many_methods() {
+    let (mut found, mut large) = (0, Vec::new());
+    for (crate_name, folder) in crates() {
+        if ["tests", "bench", "testkit"].contains(&crate_name.as_str()) {
+            continue;
+        }
+        let (traits, types) = methods(&folder);
+        found += traits.len() + types.len();
+        large.extend(
+            traits
+                .into_iter()
+                .filter(|(_, count)| *count > MAX_TRAIT)
+                .map(|(name, count)| (format!("{crate_name}::{name}"), count)),
+        );
+        large.extend(
+            types
+                .into_iter()
+                .filter(|(_, count)| *count > MAX_TYPE)
+                .map(|(name, count)| (format!("{crate_name}::{name}"), count)),
+        );
+    }
+    assert!(found > 300, "only {found} traits and types were found");
+    let still = ["api::Story", "read::Reader", "runtime::Runtime"];
+    large.retain(|(name, _)| !still.contains(&name.as_str()));
+    assert!(
+        large.is_empty(),
+        "more methods than a trait ({MAX_TRAIT}) or a type ({MAX_TYPE}) may have: {large:?}"
+    );
 }
 
 #[test]

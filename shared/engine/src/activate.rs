@@ -12,6 +12,7 @@ use model::{
 use serde_json::{Map, Value, json};
 
 use crate::run_slice::RunSlice;
+use crate::{decide, fan_out, sensor, slot};
 
 /// What a task shall do that is about to begin: its condition and its settings, rendered.
 #[derive(Clone, PartialEq, Debug)]
@@ -74,38 +75,39 @@ pub enum Directive {
 impl RunSlice<'_> {
     /// Lets a task begin, or not, as its directive says.
     pub fn activate(&mut self, index: TaskIndex, directive: Directive) {
-        self.directed(index);
+        self.open.directed(index);
         match directive {
             Directive::Go => {
                 // One that was taken back carries out for others, here and now, what it let go of before.
-                self.shares_ended.retain(|(task, _)| *task != index);
-                self.queue(index);
-                self.release(index);
+                self.draft.resume_share(index);
+                queue(self, index);
+                slot::release(self, index);
             }
             Directive::Skip { condition, seen } => {
                 let why = json!({"condition": condition, "seen": seen});
                 self.must(index, TaskEvent::Skipped, EventKind::TaskSkipped, why);
             }
-            Directive::Output(output) => self.settle_at_once(index, &output, Value::Null),
+            Directive::Output(output) => settle_at_once(self, index, &output, Value::Null),
             Directive::Choose { next, why } => {
                 let names: Vec<String> = next.iter().map(|task| self.name(*task)).collect();
                 let output = json!({"next": names});
                 self.chosen.insert(index, next);
-                self.settle_at_once(index, &output, why);
+                settle_at_once(self, index, &output, why);
             }
-            Directive::FanOut(items) => self.fan_out(index, items),
+            Directive::FanOut(items) => fan_out::fan_out(self, index, items),
             Directive::StartChild { workflow, inputs, wait } => {
-                self.start_child(index, workflow, inputs, wait)
+                start_child(self, index, workflow, inputs, wait)
             }
             Directive::AwaitShared(owner) => {
-                if self.fall_asleep(index) {
+                if fall_asleep(self, index) {
                     let what = json!({"shared_with": owner});
                     self.record(EventKind::TaskWaiting, Some(index), None, what);
                 }
             }
-            Directive::Watch => self.watch(index),
+            Directive::Watch => sensor::watch(self, index),
             Directive::SleepUntil(wake_at) => {
-                self.wait(
+                wait(
+                    self,
                     index,
                     EventKind::TaskSleeping,
                     json!({"until": wake_at}),
@@ -113,100 +115,104 @@ impl RunSlice<'_> {
                     Some(wake_at),
                 );
             }
-            Directive::Await { signal, until } => self.wait_for(index, signal, until),
-            Directive::Received { signal, until, .. } if self.taken_signals.contains(&signal) => {
-                self.wait_for(index, Some(signal), until);
-            }
-            Directive::Received { signal, payload, .. } => {
-                self.taken_signals.push(signal);
-                self.settle_at_once(index, &payload, Value::Null);
+            Directive::Await { signal, until } => wait_for(self, index, signal, until),
+            Directive::Received { signal, payload, until } => {
+                if self.draft.take_signal(&signal) {
+                    settle_at_once(self, index, &payload, Value::Null);
+                } else {
+                    wait_for(self, index, Some(signal), until);
+                }
             }
             Directive::Broken(failure) => {
-                self.fall_asleep(index);
-                self.fail(index, failure);
+                fall_asleep(self, index);
+                decide::fail(self, index, failure);
             }
         }
     }
+}
 
-    /// A pending task is readied; one that is tried again is queued already; one that waited for others finds that it
-    /// need not.
-    fn queue(&mut self, index: TaskIndex) {
-        let event = match self.tasks[&index].state {
-            TaskState::Pending => TaskEvent::Readied,
-            TaskState::Sleeping => TaskEvent::WokeUp,
-            _ => return,
-        };
-        self.apply(index, event).expect("the state was looked at just before");
+/// A pending task is readied; one that is tried again is queued already; one that waited for others finds that it
+/// need not.
+fn queue(slice: &mut RunSlice<'_>, index: TaskIndex) {
+    let event = match slice.tasks[&index].state {
+        TaskState::Pending => TaskEvent::Readied,
+        TaskState::Sleeping => TaskEvent::WokeUp,
+        _ => return,
+    };
+    slice.apply(index, event).expect("the state was looked at just before");
+}
+
+/// Puts a task to sleep, unless it sleeps already. Returns whether it was awake.
+fn fall_asleep(slice: &mut RunSlice<'_>, index: TaskIndex) -> bool {
+    let awake = slice.tasks[&index].state != TaskState::Sleeping;
+    if awake {
+        slice.apply(index, TaskEvent::FellAsleep).expect("only tasks that begin are directed");
     }
+    awake
+}
 
-    /// Puts a task to sleep, unless it sleeps already. Returns whether it was awake.
-    fn fall_asleep(&mut self, index: TaskIndex) -> bool {
-        let awake = self.tasks[&index].state != TaskState::Sleeping;
-        if awake {
-            self.apply(index, TaskEvent::FellAsleep).expect("only tasks that begin are directed");
-        }
-        awake
+/// Asks for a run of another workflow. A task that waits for one already asks again: somebody may not have heard.
+fn start_child(
+    slice: &mut RunSlice<'_>,
+    index: TaskIndex,
+    workflow: String,
+    inputs: Map<String, Value>,
+    waits: bool,
+) {
+    let first = !waits || fall_asleep(slice, index);
+    if !waits {
+        queue(slice, index);
     }
-
-    /// Asks for a run of another workflow. A task that waits for one already asks again: somebody may not have heard.
-    fn start_child(&mut self, index: TaskIndex, workflow: String, inputs: Map<String, Value>, waits: bool) {
-        let first = !waits || self.fall_asleep(index);
-        if !waits {
-            self.queue(index);
-        }
-        let attempt = self.tasks[&index].attempt;
-        let parent = Parent { key: self.key(index), attempt, waits, depth: self.run.depth + 1 };
-        let child = parent.child();
-        if !waits {
-            self.succeed(index, attempt, self.now, &json!({"run_id": child}));
-        } else if first {
-            let what = json!({"run": child, "workflow": workflow});
-            self.record(EventKind::TaskWaiting, Some(index), None, what);
-        }
-        let request = Message::RunRequested(RunRequested {
-            run: child,
-            tenant: self.run.tenant,
-            workflow,
-            inputs,
-            logical_date: None,
-            labels: Map::new(),
-            trigger: "workflow".into(),
-            parent: Some(parent),
-            priority: self.run.priority,
-        });
-        if first { self.outbox.push(request) } else { self.announcements.push(request) }
+    let attempt = slice.tasks[&index].attempt;
+    let parent = Parent { key: slice.key(index), attempt, waits, depth: slice.run.depth + 1 };
+    let child = parent.child();
+    if !waits {
+        decide::succeed(slice, index, attempt, slice.now, &json!({"run_id": child}));
+    } else if first {
+        let what = json!({"run": child, "workflow": workflow});
+        slice.record(EventKind::TaskWaiting, Some(index), None, what);
     }
+    let request = Message::RunRequested(RunRequested {
+        run: child,
+        tenant: slice.run.tenant,
+        workflow,
+        inputs,
+        logical_date: None,
+        labels: Map::new(),
+        trigger: "workflow".into(),
+        parent: Some(parent),
+        priority: slice.run.priority,
+    });
+    if first { slice.messages.store(request) } else { slice.messages.derive(request) }
+}
 
-    pub(crate) fn settle_at_once(&mut self, index: TaskIndex, output: &Value, why: Value) {
-        self.queue(index);
-        let attempt = self.tasks[&index].attempt;
-        self.succeed(index, attempt, self.now, output);
-        self.last_event().data = why;
+pub(crate) fn settle_at_once(slice: &mut RunSlice<'_>, index: TaskIndex, output: &Value, why: Value) {
+    queue(slice, index);
+    let attempt = slice.tasks[&index].attempt;
+    decide::succeed(slice, index, attempt, slice.now, output);
+    slice.last_event().data = why;
+}
+
+/// Waits for a signal or an answer, unless the signal came just now and found nobody.
+fn wait_for(slice: &mut RunSlice<'_>, index: TaskIndex, signal: Option<String>, until: Option<Instant>) {
+    if let Some(payload) = signal.as_ref().and_then(|name| slice.draft.take_kept_signal(name)) {
+        return settle_at_once(slice, index, &payload, Value::Null);
     }
+    let what = json!({"signal": signal, "until": until});
+    wait(slice, index, EventKind::TaskWaiting, what, TimerKind::Timeout, until);
+}
 
-    /// Waits for a signal or an answer, unless the signal came just now and found nobody.
-    fn wait_for(&mut self, index: TaskIndex, signal: Option<String>, until: Option<Instant>) {
-        let kept = self.kept_signals.iter().position(|kept| Some(&kept.name) == signal.as_ref());
-        if let Some(place) = kept {
-            let payload = self.kept_signals.remove(place).payload;
-            return self.settle_at_once(index, &payload, Value::Null);
-        }
-        let what = json!({"signal": signal, "until": until});
-        self.wait(index, EventKind::TaskWaiting, what, TimerKind::Timeout, until);
-    }
-
-    fn wait(
-        &mut self,
-        index: TaskIndex,
-        event: EventKind,
-        data: Value,
-        kind: TimerKind,
-        until: Option<Instant>,
-    ) {
-        self.must(index, TaskEvent::FellAsleep, event, data);
-        let attempt = self.tasks[&index].attempt;
-        if let Some(wake_at) = until {
-            self.set_timer(Timer { task: Some(index), attempt, kind, wake_at });
-        }
+fn wait(
+    slice: &mut RunSlice<'_>,
+    index: TaskIndex,
+    event: EventKind,
+    data: Value,
+    kind: TimerKind,
+    until: Option<Instant>,
+) {
+    slice.must(index, TaskEvent::FellAsleep, event, data);
+    let attempt = slice.tasks[&index].attempt;
+    if let Some(wake_at) = until {
+        slice.timers.set(Timer { task: Some(index), attempt, kind, wake_at });
     }
 }

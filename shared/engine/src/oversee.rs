@@ -3,14 +3,16 @@
 use chrono::TimeDelta;
 use model::change::Recheck;
 use model::message::CancelRequested;
+use model::run::RunEvent;
 use model::{
-    ErrorClass, EventKind, Failure, Message, Occasion, RunId, Task, TaskEvent, TaskIndex, TaskState,
-    TimerKind,
+    ErrorClass, EventKind, Failure, Instant, Message, Occasion, RunId, Task, TaskEvent, TaskIndex, TaskState,
+    Timer, TimerKind,
 };
 use serde_json::{Value, json};
 
 use crate::command::Outcome;
 use crate::run_slice::{RECHECK_AFTER, RunSlice};
+use crate::{close, decide, fan_out, operate, propagate};
 
 /// How long past its time-out an attempt is left to the worker that holds it, which asks it to end, gives it half a
 /// minute and then kills it.
@@ -19,190 +21,232 @@ const TIMEOUT_SLACK: TimeDelta = TimeDelta::seconds(60);
 /// The sweep looks at a run again after so long while it waits for timers only, or is paused.
 pub(crate) const RECHECK_WHILE_WAITING: TimeDelta = TimeDelta::minutes(10);
 
-impl RunSlice<'_> {
-    /// Others in the run's group have ended: it begins.
-    pub(crate) fn admit(&mut self) -> Outcome {
-        if self.run.state.is_final() || !self.run.waiting {
-            return Outcome::Stale;
-        }
-        self.run.waiting = false;
-        self.record(EventKind::RunAdmitted, None, None, Value::Null);
-        self.go_on();
-        self.recheck = Recheck::At(self.now + RECHECK_AFTER);
-        Outcome::Applied
+/// Others in the run's group have ended: it begins.
+pub(crate) fn admit(slice: &mut RunSlice<'_>) -> Outcome {
+    if slice.run.state.is_final() || !slice.run.waiting {
+        return Outcome::Stale;
     }
+    slice.run.waiting = false;
+    slice.record(EventKind::RunAdmitted, None, None, Value::Null);
+    operate::go_on(slice);
+    slice.recheck.at(slice.now + RECHECK_AFTER);
+    Outcome::Applied
+}
 
-    /// One of the run's own timers is due.
-    pub(crate) fn wake_run(&mut self, kind: TimerKind) -> Outcome {
-        // A run whose last task ended just now is in time, though its end is derived only at the close.
-        if self.run.state.is_final() || self.run.counts.unfinished() == 0 {
-            return Outcome::Stale;
-        }
-        self.unset_timers(None);
-        match kind {
-            TimerKind::Timeout => self.time_out(),
-            TimerKind::Deadline => {
-                self.set_timeout();
-                self.record(EventKind::RunMissedDeadline, None, None, Value::Null);
-                self.call_back_for_run(None, Occasion::MissedDeadline);
-            }
-            TimerKind::Retry | TimerKind::Sleep => return Outcome::Stale,
-        }
-        Outcome::Applied
+/// One of the run's own timers is due.
+pub(crate) fn wake_run(slice: &mut RunSlice<'_>, kind: TimerKind) -> Outcome {
+    // A run whose last task ended just now is in time, though its end is derived only at the close.
+    if slice.run.state.is_final() || slice.run.counts.unfinished() == 0 {
+        return Outcome::Stale;
     }
-
-    /// The run took too long: what was begun has failed, and what was not cannot begin any more.
-    fn time_out(&mut self) {
-        let limit = self.graph.workflow().timeout_seconds.unwrap_or_default();
-        let message = format!("the run took longer than its timeout_seconds of {limit}");
-        self.record(EventKind::RunTimedOut, None, None, json!({"timeout_seconds": limit}));
-        // Counted for itself, since the tasks that were still open may all be allowed to fail.
-        self.run.failures += 1;
-        self.run.error.get_or_insert(message.clone());
-        self.abandon("the run's time-out");
-        let failure = Failure::new(ErrorClass::Timeout, message);
-        for index in self.unfinished(|_| true) {
-            if self.tasks[&index].state == TaskState::Pending {
-                self.must(index, TaskEvent::UpstreamFailed, EventKind::TaskUpstreamFailed, Value::Null);
-            } else {
-                let said = json!({"class": failure.class, "message": failure.message});
-                self.must(
-                    index,
-                    TaskEvent::GivenUp { failure: failure.clone() },
-                    EventKind::TaskFailed,
-                    said,
-                );
-            }
+    slice.timers.unset(None);
+    match kind {
+        TimerKind::Timeout => time_out(slice),
+        TimerKind::Deadline => {
+            set_timeout(slice);
+            slice.record(EventKind::RunMissedDeadline, None, None, Value::Null);
+            close::call_back_for_run(slice, None, Occasion::MissedDeadline);
         }
-        self.drop_the_rest();
+        TimerKind::Retry | TimerKind::Sleep => return Outcome::Stale,
     }
+    Outcome::Applied
+}
 
-    /// The run ends from outside: so do the runs that its tasks started and wait for.
-    fn abandon(&mut self, actor: &str) {
-        self.abandoned = true;
-        let reason = format!("the run {} that started it ended", self.run.id);
-        for index in self.unfinished(|_| true) {
-            self.cancel_child(index, actor, &reason);
-        }
-    }
-
-    /// Asks for the end of the run that a task started and waits for, if it does.
-    pub(crate) fn cancel_child(&mut self, index: TaskIndex, actor: &str, reason: &str) {
-        let task = &self.tasks[&index];
-        if task.state == TaskState::Sleeping && self.spec(index).kind.starts_run() {
-            let run = RunId::of_task(self.key(index), task.attempt);
-            let (actor, reason) = (actor.into(), reason.into());
-            self.outbox.push(Message::CancelRequested(CancelRequested { run, actor, reason }));
-        }
-    }
-
-    /// Notes that someone was told what became of the run, or could not be.
-    pub(crate) fn called_back(&mut self, what: &str, error: Option<&str>) -> Outcome {
-        self.record(EventKind::RunCalledBack, None, None, json!({"what": what, "error": error}));
-        Outcome::Applied
-    }
-
-    pub(crate) fn cancel(&mut self, actor: &str, reason: Option<&str>) -> Outcome {
-        let open: Vec<TaskIndex> = self.unfinished(|_| true);
-        if self.run.state.is_final() || open.is_empty() {
-            return Outcome::Stale;
-        }
-        let data = reason.map_or(Value::Null, |reason| json!({"reason": reason}));
-        self.abandon(actor);
-        for index in open {
-            self.apply(index, TaskEvent::Cancelled).expect("whatever has not ended can be cancelled");
-            self.record(EventKind::TaskCancelled, Some(index), Some(actor), data.clone());
-        }
-        self.drop_the_rest();
-        Outcome::Applied
-    }
-
-    /// Looks for what got lost on the way: messages nobody acted on, attempts nobody ended.
-    pub(crate) fn recheck(&mut self, patience: TimeDelta) -> Outcome {
-        let now = self.now;
-        if self.run.waiting {
-            // The message that the group has room may have got lost.
-            self.announcements.extend(self.concurrency_group());
-            self.recheck = Recheck::At(now + RECHECK_AFTER);
-            return Outcome::Applied;
-        }
-        if self.is_paused() {
-            self.end_overdue();
-            self.recheck = Recheck::At(now + RECHECK_WHILE_WAITING);
-            return Outcome::Applied;
-        }
-        let waiting = self.unfinished(|task| task.state == TaskState::Sleeping);
-        let for_others: Vec<TaskIndex> =
-            waiting.into_iter().filter(|index| self.waits_for_others(*index)).collect();
-        // Their request, or the message that it is done, may have got lost: they ask again.
-        let unheard = |index: &&TaskIndex| self.tasks[index].since + patience <= now;
-        self.undirected.extend(for_others.iter().filter(unheard).copied().collect::<Vec<_>>());
-        for index in
-            self.unfinished(|task| task.state == TaskState::Dispatched && task.since + patience <= now)
-        {
-            self.record(EventKind::TaskRedispatched, Some(index), None, Value::Null);
-            self.announce(index);
-        }
-        self.end_overdue();
-        // A task whose grant got lost, or that is missing from its wait queue, requests its slot again.
-        self.unfinished(|task| task.state == TaskState::Queued)
-            .into_iter()
-            .for_each(|index| self.relaunch(index));
-        self.unfinished(|task| task.state == TaskState::Pending)
-            .into_iter()
-            .for_each(|index| self.consider(index));
-        self.turn_all();
-        let waiting = !self.unfinished(|task| task.state == TaskState::Pending).is_empty();
-        let moving = !self.unfinished(|task| task.state != TaskState::Pending).is_empty();
-        if waiting && !moving && self.is_at_rest() {
-            self.stall();
-        }
-        // The next recheck is set at the close, once everything that follows from this one is known.
-        self.recheck = Recheck::Never;
-        self.patience = patience;
-        Outcome::Applied
-    }
-
-    /// Whether a task was given a slot here, or began to wait for one or for another run.
-    pub(crate) fn has_begun_something(&self) -> bool {
-        self.before.keys().any(|index| {
-            let state = self.tasks[index].state;
-            let waits = state == TaskState::Sleeping && self.waits_for_others(*index);
-            state.holds_slots() || state == TaskState::Queued || waits
-        })
-    }
-
-    /// When to recheck the run next, after a recheck of everything unfinished. A message that was too young to count as
-    /// lost counts as lost before a full interval is over: otherwise a recheck that comes early puts off the repair.
-    pub(crate) fn next_recheck(&self) -> Recheck {
-        let any = |wanted: &dyn Fn(&Task) -> bool| !self.unfinished(wanted).is_empty();
-        let for_others = |task: &Task| task.state == TaskState::Sleeping && self.waits_for_others(task.index);
-        if any(&|task| task.state.holds_slots()) || any(&for_others) {
-            let by_message = |task: &Task| task.state == TaskState::Dispatched || for_others(task);
-            let lost_at = |index: TaskIndex| self.tasks[&index].since + self.patience;
-            let young = self.unfinished(by_message).into_iter().map(lost_at).filter(|at| *at > self.now);
-            Recheck::At(young.chain([self.now + RECHECK_AFTER]).min().unwrap_or(self.now))
-        } else if any(&|task| task.state == TaskState::Queued)
-            || !any(&|task| task.state != TaskState::Pending)
-        {
-            Recheck::At(self.now + RECHECK_WHILE_WAITING)
+/// The run took too long: what was begun has failed, and what was not cannot begin any more.
+fn time_out(slice: &mut RunSlice<'_>) {
+    let limit = slice.graph.workflow().timeout_seconds.unwrap_or_default();
+    let message = format!("the run took longer than its timeout_seconds of {limit}");
+    slice.record(EventKind::RunTimedOut, None, None, json!({"timeout_seconds": limit}));
+    // Counted for itself, since the tasks that were still open may all be allowed to fail.
+    slice.run.failures += 1;
+    slice.run.error.get_or_insert(message.clone());
+    abandon(slice, "the run's time-out");
+    let failure = Failure::new(ErrorClass::Timeout, message);
+    for index in decide::unfinished(slice, |_| true) {
+        if slice.tasks[&index].state == TaskState::Pending {
+            slice.must(index, TaskEvent::UpstreamFailed, EventKind::TaskUpstreamFailed, Value::Null);
         } else {
-            // Its timers are rows, and signals and answers arrive as commands: a run that sleeps costs nothing.
-            Recheck::Never
+            let said = json!({"class": failure.class, "message": failure.message});
+            slice.must(index, TaskEvent::GivenUp { failure: failure.clone() }, EventKind::TaskFailed, said);
         }
     }
+    drop_the_rest(slice);
+}
 
-    /// Ends attempts that took too long, and that their workers did not end.
-    fn end_overdue(&mut self) {
-        let now = self.now;
-        for index in self.unfinished(|task| task.state == TaskState::Running) {
-            let timeout = self.spec(index).timeout_seconds;
-            let started_at = self.tasks[&index].started_at.unwrap_or(now);
-            let end = started_at + TimeDelta::seconds(timeout.into());
-            if self.give_up_at(index).map_or(end, |give_up_at| end.min(give_up_at)) + TIMEOUT_SLACK <= now {
-                let message = format!("the attempt took longer than its timeout_seconds of {timeout}");
-                self.fail(index, Failure::new(ErrorClass::Timeout, message));
-            }
+/// The run ends from outside: so do the runs that its tasks started and wait for.
+fn abandon(slice: &mut RunSlice<'_>, actor: &str) {
+    slice.abandoned = true;
+    let reason = format!("the run {} that started it ended", slice.run.id);
+    for index in decide::unfinished(slice, |_| true) {
+        cancel_child(slice, index, actor, &reason);
+    }
+}
+
+/// Asks for the end of the run that a task started and waits for, if it does.
+pub(crate) fn cancel_child(slice: &mut RunSlice<'_>, index: TaskIndex, actor: &str, reason: &str) {
+    let task = &slice.tasks[&index];
+    if task.state == TaskState::Sleeping && slice.spec(index).kind.starts_run() {
+        let run = RunId::of_task(slice.key(index), task.attempt);
+        let (actor, reason) = (actor.into(), reason.into());
+        slice.messages.store(Message::CancelRequested(CancelRequested { run, actor, reason }));
+    }
+}
+
+/// Notes that someone was told what became of the run, or could not be.
+pub(crate) fn called_back(slice: &mut RunSlice<'_>, what: &str, error: Option<&str>) -> Outcome {
+    slice.record(EventKind::RunCalledBack, None, None, json!({"what": what, "error": error}));
+    Outcome::Applied
+}
+
+pub(crate) fn cancel(slice: &mut RunSlice<'_>, actor: &str, reason: Option<&str>) -> Outcome {
+    let open: Vec<TaskIndex> = decide::unfinished(slice, |_| true);
+    if slice.run.state.is_final() || open.is_empty() {
+        return Outcome::Stale;
+    }
+    let data = reason.map_or(Value::Null, |reason| json!({"reason": reason}));
+    abandon(slice, actor);
+    for index in open {
+        slice.apply(index, TaskEvent::Cancelled).expect("whatever has not ended can be cancelled");
+        slice.record(EventKind::TaskCancelled, Some(index), Some(actor), data.clone());
+    }
+    drop_the_rest(slice);
+    Outcome::Applied
+}
+
+/// Looks for what got lost on the way: messages nobody acted on, attempts nobody ended.
+pub(crate) fn recheck(slice: &mut RunSlice<'_>, patience: TimeDelta) -> Outcome {
+    let now = slice.now;
+    if slice.run.waiting {
+        // The message that the group has room may have got lost.
+        close::announce_concurrency_group(slice);
+        slice.recheck.at(now + RECHECK_AFTER);
+        return Outcome::Applied;
+    }
+    if slice.is_paused() {
+        end_overdue(slice);
+        slice.recheck.at(now + RECHECK_WHILE_WAITING);
+        return Outcome::Applied;
+    }
+    let waiting = decide::unfinished(slice, |task| task.state == TaskState::Sleeping);
+    let for_others: Vec<TaskIndex> =
+        waiting.into_iter().filter(|index| decide::waits_for_others(slice, *index)).collect();
+    // Their request, or the message that it is done, may have got lost: they ask again.
+    let unheard = |index: &&TaskIndex| slice.tasks[index].since + patience <= now;
+    let unheard: Vec<TaskIndex> = for_others.iter().filter(unheard).copied().collect();
+    unheard.into_iter().for_each(|index| slice.open.needs_directive(index));
+    for index in
+        decide::unfinished(slice, |task| task.state == TaskState::Dispatched && task.since + patience <= now)
+    {
+        slice.record(EventKind::TaskRedispatched, Some(index), None, Value::Null);
+        propagate::announce(slice, index);
+    }
+    end_overdue(slice);
+    // A task whose grant got lost, or that is missing from its wait queue, requests its slot again.
+    decide::unfinished(slice, |task| task.state == TaskState::Queued)
+        .into_iter()
+        .for_each(|index| propagate::relaunch(slice, index));
+    decide::unfinished(slice, |task| task.state == TaskState::Pending)
+        .into_iter()
+        .for_each(|index| propagate::consider(slice, index));
+    fan_out::turn_all(slice);
+    let waiting = !decide::unfinished(slice, |task| task.state == TaskState::Pending).is_empty();
+    let moving = !decide::unfinished(slice, |task| task.state != TaskState::Pending).is_empty();
+    if waiting && !moving && close::is_at_rest(slice) {
+        stall(slice);
+    }
+    slice.recheck.done(patience);
+    Outcome::Applied
+}
+
+/// Whether a task was given a slot here, or began to wait for one or for another run.
+pub(crate) fn has_begun_something(slice: &RunSlice<'_>) -> bool {
+    slice.slots.moves().any(|(index, _)| {
+        let state = slice.tasks[&index].state;
+        let waits = state == TaskState::Sleeping && decide::waits_for_others(slice, index);
+        state.holds_slots() || state == TaskState::Queued || waits
+    })
+}
+
+/// When to recheck the run next, after a recheck of everything unfinished. A message that was too young to count as
+/// lost counts as lost before a full interval is over: otherwise a recheck that comes early puts off the repair.
+pub(crate) fn next_recheck(slice: &RunSlice<'_>, patience: TimeDelta) -> Recheck {
+    if slice.run.state.is_final() {
+        return Recheck::Never;
+    }
+    let any = |wanted: &dyn Fn(&Task) -> bool| !decide::unfinished(slice, wanted).is_empty();
+    let for_others =
+        |task: &Task| task.state == TaskState::Sleeping && decide::waits_for_others(slice, task.index);
+    if any(&|task| task.state.holds_slots()) || any(&for_others) {
+        let by_message = |task: &Task| task.state == TaskState::Dispatched || for_others(task);
+        let lost_at = |index: TaskIndex| slice.tasks[&index].since + patience;
+        let young =
+            decide::unfinished(slice, by_message).into_iter().map(lost_at).filter(|at| *at > slice.now);
+        Recheck::At(young.chain([slice.now + RECHECK_AFTER]).min().unwrap_or(slice.now))
+    } else if any(&|task| task.state == TaskState::Queued) || !any(&|task| task.state != TaskState::Pending) {
+        Recheck::At(slice.now + RECHECK_WHILE_WAITING)
+    } else {
+        // Its timers are rows, and signals and answers arrive as commands: a run that sleeps costs nothing.
+        Recheck::Never
+    }
+}
+
+/// Ends attempts that took too long, and that their workers did not end.
+fn end_overdue(slice: &mut RunSlice<'_>) {
+    let now = slice.now;
+    for index in decide::unfinished(slice, |task| task.state == TaskState::Running) {
+        let timeout = slice.spec(index).timeout_seconds;
+        let started_at = slice.tasks[&index].started_at.unwrap_or(now);
+        let end = started_at + TimeDelta::seconds(timeout.into());
+        if decide::give_up_at(slice, index).map_or(end, |give_up_at| end.min(give_up_at)) + TIMEOUT_SLACK
+            <= now
+        {
+            let message = format!("the attempt took longer than its timeout_seconds of {timeout}");
+            decide::fail(slice, index, Failure::new(ErrorClass::Timeout, message));
         }
+    }
+}
+
+/// Drops what would follow from the decisions so far: everything has ended.
+fn drop_the_rest(slice: &mut RunSlice<'_>) {
+    slice.open = Default::default();
+    slice.slots.drop_requests();
+}
+
+/// Sets the timer of the run's deadline, if it is still to come: when the run is created, since the instance that starts
+/// it may have another clock.
+pub(crate) fn set_deadline(slice: &mut RunSlice<'_>) {
+    let seconds = slice.graph.workflow().deadline_seconds;
+    set_run_timer(slice, TimerKind::Deadline, Some(slice.run.created_at), seconds);
+}
+
+/// Sets the timer of the run's timeout, if the run has started and the timeout is still to come.
+fn set_timeout(slice: &mut RunSlice<'_>) {
+    set_run_timer(slice, TimerKind::Timeout, slice.run.started_at, slice.graph.workflow().timeout_seconds);
+}
+
+fn set_run_timer(slice: &mut RunSlice<'_>, kind: TimerKind, from: Option<Instant>, seconds: Option<u32>) {
+    let (Some(from), Some(seconds)) = (from, seconds) else { return };
+    let wake_at = from + TimeDelta::seconds(seconds.into());
+    if wake_at > slice.now {
+        slice.timers.set(Timer { task: None, attempt: 0, kind, wake_at });
+    }
+}
+
+pub(crate) fn start_run(slice: &mut RunSlice<'_>) {
+    if let Some(state) = slice.run.state.on(RunEvent::Started) {
+        slice.run.state = state;
+        slice.run.started_at = Some(slice.now);
+        slice.record(EventKind::RunStarted, None, None, Value::Null);
+        set_timeout(slice);
+    } else if let Some(state) = slice.run.state.on(RunEvent::Moved) {
+        slice.run.state = state;
+    }
+}
+
+/// Marks the run as stalled: it cannot continue although it has not ended, which is a defect for people to see.
+fn stall(slice: &mut RunSlice<'_>) {
+    if let Some(state) = slice.run.state.on(RunEvent::Stalled) {
+        slice.run.state = state;
+        slice.record(EventKind::RunStalled, None, None, Value::Null);
     }
 }

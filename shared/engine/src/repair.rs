@@ -7,37 +7,35 @@ use serde_json::{Map, Value, json};
 use crate::command::Outcome;
 use crate::run_slice::RunSlice;
 
-impl RunSlice<'_> {
-    /// Makes the run's counters fit its tasks, and drops timers that nothing waits for. Doing it again finds nothing.
-    pub(crate) fn put_right(&mut self, audit: &Audit) -> Outcome {
-        let mut repaired = Map::new();
-        // A run that ended stays as it ended.
-        if !self.run.state.is_final() {
-            if self.run.counts != audit.counts {
-                let (was, is) = (named(&self.run.counts), named(&audit.counts));
-                repaired.insert("counts".into(), json!({"was": was, "is": is}));
-                self.run.counts = audit.counts;
-            }
-            let may = |task: &&model::TaskIndex| self.graph.spec_at(**task, None).allow_failure;
-            let failures = audit.ended_badly.iter().filter(|task| !may(task)).count() as u32;
-            // There may be more: a run that took too long counts for itself.
-            if self.run.failures < failures {
-                repaired.insert("failures".into(), json!({"was": self.run.failures, "is": failures}));
-                self.run.failures = failures;
-            }
+/// Makes the run's counters fit its tasks, and drops timers that nothing waits for. Doing it again finds nothing.
+pub(crate) fn put_right(slice: &mut RunSlice<'_>, audit: &Audit) -> Outcome {
+    let mut repaired = Map::new();
+    // A run that ended stays as it ended.
+    if !slice.run.state.is_final() {
+        if slice.run.counts != audit.counts {
+            let (was, is) = (named(&slice.run.counts), named(&audit.counts));
+            repaired.insert("counts".into(), json!({"was": was, "is": is}));
+            slice.run.counts = audit.counts;
         }
-        for owner in &audit.orphaned_timers {
-            self.unset_timers(*owner);
+        let may = |task: &&model::TaskIndex| slice.graph.spec_at(**task, None).allow_failure;
+        let failures = audit.ended_badly.iter().filter(|task| !may(task)).count() as u32;
+        // There may be more: a run that took too long counts for itself.
+        if slice.run.failures < failures {
+            repaired.insert("failures".into(), json!({"was": slice.run.failures, "is": failures}));
+            slice.run.failures = failures;
         }
-        if !audit.orphaned_timers.is_empty() {
-            repaired.insert("orphaned_timers".into(), json!(audit.orphaned_timers.len()));
-        }
-        if repaired.is_empty() {
-            return Outcome::Stale;
-        }
-        self.record(EventKind::RunRepaired, None, None, Value::Object(repaired));
-        Outcome::Applied
     }
+    for owner in &audit.orphaned_timers {
+        slice.timers.unset(*owner);
+    }
+    if !audit.orphaned_timers.is_empty() {
+        repaired.insert("orphaned_timers".into(), json!(audit.orphaned_timers.len()));
+    }
+    if repaired.is_empty() {
+        return Outcome::Stale;
+    }
+    slice.record(EventKind::RunRepaired, None, None, Value::Object(repaired));
+    Outcome::Applied
 }
 
 fn named(counts: &Counts) -> Value {

@@ -8,82 +8,53 @@ use model::{
 };
 use serde_json::json;
 
-use crate::Graph;
 use crate::run_slice::RunSlice;
+use crate::{Graph, propagate};
 
 impl RunSlice<'_> {
-    /// Lets a queued task ask for a slot. Its work message goes out once it has one.
-    pub(crate) fn release(&mut self, index: TaskIndex) {
-        if self.is_paused() {
-            return; // It stays queued until the run is resumed.
-        }
-        self.asking.insert(index);
-    }
-
-    /// A place is there for a task that stood in line.
-    pub(crate) fn take_slot(&mut self, index: TaskIndex, attempt: u32) -> crate::Outcome {
-        let waits = |task: &model::Task| task.state == TaskState::Queued && task.attempt == attempt;
-        if !self.tasks.get(&index).is_some_and(waits) {
-            return crate::Outcome::Stale;
-        }
-        if self.is_paused() {
-            self.leave_queue(index); // Others may have it meanwhile.
-        }
-        self.release(index);
-        crate::Outcome::Applied
-    }
-
-    /// A queued task gives up where it stands in line, or the place that it was granted.
-    pub(crate) fn leave_queue(&mut self, index: TaskIndex) {
-        self.leaving.insert(index);
-    }
-
     /// The tasks that ask for a slot.
-    pub fn asks(&self) -> Vec<SlotRequest> {
-        let ask = |index: &TaskIndex| {
-            let task = &self.tasks[index];
+    pub fn slot_requests(&self) -> Vec<SlotRequest> {
+        let request = |index: TaskIndex| {
+            let task = &self.tasks[&index];
             SlotRequest {
-                key: self.key(*index),
+                key: self.key(index),
                 attempt: task.attempt,
                 tenant: self.run.tenant,
                 backfill: self.run.concurrency_group.as_deref().and_then(BackfillId::of_concurrency_group),
-                priority: self.run.priority + self.spec(*index).priority,
+                priority: self.run.priority + self.spec(index).priority,
                 since: task.since,
-                waited: self.before.get(index).is_none_or(|before| *before == TaskState::Queued),
-                needs: self.needs(*index),
+                waited: self.slots.before(index).is_none_or(|before| before == TaskState::Queued),
+                needs: needs(self, index),
             }
         };
-        self.asking.iter().map(ask).collect()
+        self.slots.requested().map(request).collect()
     }
 
     /// The tasks that no longer need the slot that they had or waited for.
-    pub fn leaves(&self) -> Vec<SlotRelease> {
-        let leave = |(index, before): (&TaskIndex, &TaskState)| {
-            let now = self.tasks[index].state;
-            let left = before.holds_slots() && !now.holds_slots();
-            let gone = *before == TaskState::Queued && now != TaskState::Queued;
-            (left || gone).then(|| SlotRelease {
-                key: self.key(*index),
-                holds_slots: left,
-                needs: self.needs(*index),
-            })
+    pub fn slot_releases(&self) -> Vec<SlotRelease> {
+        let release = |index: TaskIndex, holds_slots: bool| SlotRelease {
+            key: self.key(index),
+            holds_slots,
+            needs: needs(self, index),
         };
-        let queued = |index: &TaskIndex| SlotRelease {
-            key: self.key(*index),
-            holds_slots: false,
-            needs: self.needs(*index),
+        let moved = |(index, before): (TaskIndex, TaskState)| {
+            let now = self.tasks[&index].state;
+            let released = before.holds_slots() && !now.holds_slots();
+            let left = before == TaskState::Queued && now != TaskState::Queued;
+            (released || left).then(|| release(index, released))
         };
-        self.before.iter().filter_map(leave).chain(self.leaving.iter().map(queued)).collect()
+        let leaving = self.slots.leaving().map(|index| release(index, false));
+        self.slots.moves().filter_map(moved).chain(leaving).collect()
     }
 
     /// What became of a task that asked for a slot.
-    pub fn seat(&mut self, index: TaskIndex, seat: Admission) {
-        self.asking.remove(&index);
-        match seat {
+    pub fn admit(&mut self, index: TaskIndex, admission: Admission) {
+        self.slots.answered(index);
+        match admission {
             Admission::Acquired => {
                 let queue = &self.spec(index).queue;
                 self.must(index, TaskEvent::Released, EventKind::TaskDispatched, json!({"queue": queue}));
-                self.announce(index);
+                propagate::announce(self, index);
             }
             Admission::Waiting(limit) => {
                 let full = json!({"limit": limit.kind(), "name": limit.name()});
@@ -92,10 +63,36 @@ impl RunSlice<'_> {
             Admission::StillWaiting => {}
         }
     }
+}
 
-    fn needs(&self, index: TaskIndex) -> Vec<Needed> {
-        self.graph.needs(self.run.tenant, index, self.tasks[&index].child)
+/// Lets a queued task ask for a slot. Its work message goes out once it has one.
+pub(crate) fn release(slice: &mut RunSlice<'_>, index: TaskIndex) {
+    if slice.is_paused() {
+        return; // It stays queued until the run is resumed.
     }
+    slice.slots.request(index);
+}
+
+/// A place is there for a task that stood in line.
+pub(crate) fn take_slot(slice: &mut RunSlice<'_>, index: TaskIndex, attempt: u32) -> crate::Outcome {
+    let waits = |task: &model::Task| task.state == TaskState::Queued && task.attempt == attempt;
+    if !slice.tasks.get(&index).is_some_and(waits) {
+        return crate::Outcome::Stale;
+    }
+    if slice.is_paused() {
+        leave_queue(slice, index); // Others may have it meanwhile.
+    }
+    release(slice, index);
+    crate::Outcome::Applied
+}
+
+/// A queued task gives up where it stands in line, or the place that it was granted.
+pub(crate) fn leave_queue(slice: &mut RunSlice<'_>, index: TaskIndex) {
+    slice.slots.leave(index);
+}
+
+fn needs(slice: &RunSlice<'_>, index: TaskIndex) -> Vec<Needed> {
+    slice.graph.needs(slice.run.tenant, index, slice.tasks[&index].child)
 }
 
 impl Graph {

@@ -24,133 +24,129 @@ pub(crate) const MAX_DEPTH: u32 = 10;
 /// What came of looking at a task's settings: a failure is the task's own.
 type Judged<T> = std::result::Result<T, Failure>;
 
-impl Runtime {
-    /// Directs tasks that are about to begin, reading what they need within the unit.
-    pub(crate) async fn activate(
-        &self,
-        unit: &mut dyn Transaction,
-        slice: &mut RunSlice<'_>,
-        tasks: Vec<TaskIndex>,
-        new_run: Option<&Facts>,
-    ) -> Result<()> {
-        let scopes = TemplateScopes::load(unit, slice, &tasks, new_run).await?;
-        for task in tasks {
-            let directive = match scopes.scope(slice, task) {
-                Some(scope) => self.directive(unit, slice, task, &scope).await?,
-                None => Directive::Broken(Failure::permanent("the run's inputs are gone")),
-            };
-            slice.activate(task, directive);
-        }
-        Ok(())
-    }
-
-    async fn directive(
-        &self,
-        unit: &mut dyn Transaction,
-        slice: &RunSlice<'_>,
-        task: TaskIndex,
-        scope: &Scope,
-    ) -> Result<Directive> {
-        let spec = slice.spec(task);
-        if let Some(directive) = unmet(slice, task, scope) {
-            return Ok(directive);
-        }
-        match self.decide(slice, spec, scope) {
-            Err(failure) => Ok(Directive::Broken(failure)),
-            Ok(Directive::Await { signal: Some(signal), until }) => {
-                Ok(match unit.signal(slice.run().id, &signal).await? {
-                    Some(payload) => Directive::Received { signal, payload, until },
-                    None => Directive::Await { signal: Some(signal), until },
-                })
-            }
-            Ok(Directive::Go) if spec.kind == TaskKind::FanIn => fan_in::gather(unit, slice, task).await,
-            Ok(Directive::Go) => match &spec.global {
-                Some(global) => self.join(unit, slice, task, scope, global).await,
-                None => Ok(Directive::Go),
-            },
-            Ok(directive) => Ok(directive),
-        }
-    }
-
-    fn decide(&self, slice: &RunSlice<'_>, spec: &TaskSpec, scope: &Scope) -> Judged<Directive> {
-        let now = self.clock.now();
-        Ok(match spec.kind {
-            TaskKind::Switch => choose(slice.graph(), spec, scope)?,
-            TaskKind::Transform => {
-                let transform: Transform = settings(spec, scope)?;
-                Directive::Output(
-                    expression::evaluate(&transform.expression, scope).map_err(permanent)?.value,
-                )
-            }
-            TaskKind::FanOut => match &spec.fan_out {
-                Some(plan) => Directive::FanOut(items(plan, scope)?),
-                None => return Err(Failure::permanent("a fan_out without a task cannot begin")),
-            },
-            TaskKind::Workflow => {
-                if slice.run().depth >= MAX_DEPTH {
-                    let message = format!("runs start runs at most {MAX_DEPTH} deep: does one start itself?");
-                    return Err(Failure::permanent(message));
-                }
-                let ChildWorkflow { workflow, inputs, wait } = settings(spec, scope)?;
-                Directive::StartChild { workflow, inputs, wait }
-            }
-            TaskKind::Sensor => Directive::Watch,
-            TaskKind::Sleep => Directive::SleepUntil(settings::<Sleep>(spec, scope)?.ends(now)),
-            TaskKind::WaitForSignal => {
-                let wait: WaitForSignal = settings(spec, scope)?;
-                let until = wait.timeout.map(|limit| now + limit.to_std());
-                Directive::Await { until, signal: Some(wait.signal) }
-            }
-            TaskKind::Approval => {
-                let ask: Approval = settings(spec, scope)?;
-                Directive::Await { signal: None, until: ask.deadline(now) }
-            }
-            TaskKind::FanIn
-            | TaskKind::Noop
-            | TaskKind::Echo
-            | TaskKind::Fail
-            | TaskKind::Flaky
-            | TaskKind::Http
-            | TaskKind::Bash
-            | TaskKind::Python => Directive::Go,
-        })
-    }
-
-    /// Joins the runs that need the same work of a shared task: the first carries it out, for all of them.
-    async fn join(
-        &self,
-        unit: &mut dyn Transaction,
-        slice: &RunSlice<'_>,
-        task: TaskIndex,
-        scope: &Scope,
-        global: &Global,
-    ) -> Result<Directive> {
-        let spec = slice.spec(task);
-        let key = match work_key(spec, scope) {
-            Ok(key) => key,
-            Err(failure) => return Ok(Directive::Broken(failure)),
+/// Directs tasks that are about to begin, reading what they need within the unit.
+pub(crate) async fn activate(
+    runtime: &Runtime,
+    unit: &mut dyn Transaction,
+    slice: &mut RunSlice<'_>,
+    tasks: Vec<TaskIndex>,
+    new_run: Option<&Facts>,
+) -> Result<()> {
+    let scopes = TemplateScopes::load(unit, slice, &tasks, new_run).await?;
+    for task in tasks {
+        let directive = match scopes.scope(slice, task) {
+            Some(scope) => directive(runtime, unit, slice, task, &scope).await?,
+            None => Directive::Broken(Failure::permanent("the run's inputs are gone")),
         };
-        let now = self.clock.now();
-        let row = slice.task(task);
-        // What was delivered while a task waited for it serves, even if nobody told the task.
-        let waits_since = row.filter(|row| row.state == TaskState::Sleeping).map_or(now, |row| row.since);
-        // What was delivered before a task was cleared does not serve it any more.
-        let cleared = row.filter(|row| row.state == TaskState::Pending && row.voided > 0);
-        let fresh_since = waits_since.min(now - TimeDelta::seconds(global.reuse_for_seconds.into()));
-        let ask = ShareAsk {
-            tenant: slice.run().tenant,
-            name: global.name.clone(),
-            key,
-            by: slice.key(task),
-            attempt: row.map_or(1, |row| row.attempt.max(1)),
-            fresh_since: cleared.map_or(fresh_since, |row| fresh_since.max(row.since)),
-        };
-        Ok(match unit.share(&ask).await? {
-            Share::Own => Directive::Go,
-            Share::Wait(owner) => Directive::AwaitShared(owner),
-            Share::Reuse(_, output) => Directive::Output(output),
-        })
+        slice.activate(task, directive);
     }
+    Ok(())
+}
+
+async fn directive(
+    runtime: &Runtime,
+    unit: &mut dyn Transaction,
+    slice: &RunSlice<'_>,
+    task: TaskIndex,
+    scope: &Scope,
+) -> Result<Directive> {
+    let spec = slice.spec(task);
+    if let Some(directive) = unmet(slice, task, scope) {
+        return Ok(directive);
+    }
+    match decide(runtime, slice, spec, scope) {
+        Err(failure) => Ok(Directive::Broken(failure)),
+        Ok(Directive::Await { signal: Some(signal), until }) => {
+            Ok(match unit.signal(slice.run().id, &signal).await? {
+                Some(payload) => Directive::Received { signal, payload, until },
+                None => Directive::Await { signal: Some(signal), until },
+            })
+        }
+        Ok(Directive::Go) if spec.kind == TaskKind::FanIn => fan_in::gather(unit, slice, task).await,
+        Ok(Directive::Go) => match &spec.global {
+            Some(global) => join(runtime, unit, slice, task, scope, global).await,
+            None => Ok(Directive::Go),
+        },
+        Ok(directive) => Ok(directive),
+    }
+}
+
+fn decide(runtime: &Runtime, slice: &RunSlice<'_>, spec: &TaskSpec, scope: &Scope) -> Judged<Directive> {
+    let now = runtime.clock.now();
+    Ok(match spec.kind {
+        TaskKind::Switch => choose(slice.graph(), spec, scope)?,
+        TaskKind::Transform => {
+            let transform: Transform = settings(spec, scope)?;
+            Directive::Output(expression::evaluate(&transform.expression, scope).map_err(permanent)?.value)
+        }
+        TaskKind::FanOut => match &spec.fan_out {
+            Some(plan) => Directive::FanOut(items(plan, scope)?),
+            None => return Err(Failure::permanent("a fan_out without a task cannot begin")),
+        },
+        TaskKind::Workflow => {
+            if slice.run().depth >= MAX_DEPTH {
+                let message = format!("runs start runs at most {MAX_DEPTH} deep: does one start itself?");
+                return Err(Failure::permanent(message));
+            }
+            let ChildWorkflow { workflow, inputs, wait } = settings(spec, scope)?;
+            Directive::StartChild { workflow, inputs, wait }
+        }
+        TaskKind::Sensor => Directive::Watch,
+        TaskKind::Sleep => Directive::SleepUntil(settings::<Sleep>(spec, scope)?.ends(now)),
+        TaskKind::WaitForSignal => {
+            let wait: WaitForSignal = settings(spec, scope)?;
+            let until = wait.timeout.map(|limit| now + limit.to_std());
+            Directive::Await { until, signal: Some(wait.signal) }
+        }
+        TaskKind::Approval => {
+            let ask: Approval = settings(spec, scope)?;
+            Directive::Await { signal: None, until: ask.deadline(now) }
+        }
+        TaskKind::FanIn
+        | TaskKind::Noop
+        | TaskKind::Echo
+        | TaskKind::Fail
+        | TaskKind::Flaky
+        | TaskKind::Http
+        | TaskKind::Bash
+        | TaskKind::Python => Directive::Go,
+    })
+}
+
+/// Joins the runs that need the same work of a shared task: the first carries it out, for all of them.
+async fn join(
+    runtime: &Runtime,
+    unit: &mut dyn Transaction,
+    slice: &RunSlice<'_>,
+    task: TaskIndex,
+    scope: &Scope,
+    global: &Global,
+) -> Result<Directive> {
+    let spec = slice.spec(task);
+    let key = match work_key(spec, scope) {
+        Ok(key) => key,
+        Err(failure) => return Ok(Directive::Broken(failure)),
+    };
+    let now = runtime.clock.now();
+    let row = slice.task(task);
+    // What was delivered while a task waited for it serves, even if nobody told the task.
+    let waits_since = row.filter(|row| row.state == TaskState::Sleeping).map_or(now, |row| row.since);
+    // What was delivered before a task was cleared does not serve it any more.
+    let cleared = row.filter(|row| row.state == TaskState::Pending && row.voided > 0);
+    let fresh_since = waits_since.min(now - TimeDelta::seconds(global.reuse_for_seconds.into()));
+    let ask = ShareAsk {
+        tenant: slice.run().tenant,
+        name: global.name.clone(),
+        key,
+        by: slice.key(task),
+        attempt: row.map_or(1, |row| row.attempt.max(1)),
+        fresh_since: cleared.map_or(fresh_since, |row| fresh_since.max(row.since)),
+    };
+    Ok(match unit.share(&ask).await? {
+        Share::Own => Directive::Go,
+        Share::Wait(owner) => Directive::AwaitShared(owner),
+        Share::Reuse(_, output) => Directive::Output(output),
+    })
 }
 
 /// What becomes of a task whose condition does not hold. One that began before is not asked again.

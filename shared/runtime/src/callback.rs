@@ -34,7 +34,7 @@ pub enum CallbackJob {
 impl Runtime {
     /// The names of the secrets that a callback uses.
     pub async fn callback_secrets(&self, due: &CallbackDue) -> Result<BTreeSet<String>> {
-        let callback = self.callback_of(due).await?;
+        let callback = callback_of(self, due).await?;
         Ok(match callback.map(|callback| callback.call) {
             Some(Call::Webhook { url, headers, body }) => template::secrets_of(&json!([url, headers, body])),
             _ => BTreeSet::new(),
@@ -43,7 +43,7 @@ impl Runtime {
 
     /// Renders what a callback shall do, with the secrets that it names.
     pub async fn callback(&self, due: &CallbackDue, secrets: Map<String, Value>) -> Result<CallbackJob> {
-        let (callback, record) = (self.callback_of(due).await?, self.store.run(due.tenant, due.run).await?);
+        let (callback, record) = (callback_of(self, due).await?, self.store.run(due.tenant, due.run).await?);
         let (Some(callback), Some(record)) = (callback, record) else { return Ok(CallbackJob::Gone) };
         let event = event(due, &record);
         let scope = Scope {
@@ -61,16 +61,16 @@ impl Runtime {
             Err(error) => CallbackJob::Broken(Failure::permanent(error.to_string())),
         })
     }
+}
 
-    async fn callback_of(&self, due: &CallbackDue) -> Result<Option<Callback>> {
-        let Some(graph) = self.graph(due.version).await? else { return Ok(None) };
-        let callbacks = match due.task {
-            Some(task) if graph.has(task, due.child) => &graph.spec_at(task, due.child).callbacks,
-            Some(_) => return Ok(None),
-            None => &graph.workflow().callbacks,
-        };
-        Ok(callbacks.get(due.place as usize).cloned())
-    }
+async fn callback_of(runtime: &Runtime, due: &CallbackDue) -> Result<Option<Callback>> {
+    let Some(graph) = runtime.graph(due.version).await? else { return Ok(None) };
+    let callbacks = match due.task {
+        Some(task) if graph.has(task, due.child) => &graph.spec_at(task, due.child).callbacks,
+        Some(_) => return Ok(None),
+        None => &graph.workflow().callbacks,
+    };
+    Ok(callbacks.get(due.place as usize).cloned())
 }
 
 /// What happened, for templates and for the receiver. The same callback about the same event has the same id.

@@ -26,7 +26,7 @@ impl Runtime {
     pub async fn child_ended(&self, finished: &ChildFinished) -> Result<Settled> {
         let child = finished.child;
         let result = match finished.state {
-            RunState::Succeeded => match self.delivery(finished).await? {
+            RunState::Succeeded => match delivery(self, finished).await? {
                 delivery if delivery.to_string().len() <= OUTPUT_LIMIT => TaskResult::Succeeded(delivery),
                 _ => TaskResult::Failed(Failure::permanent(format!(
                     "what run {child} delivered is more than {OUTPUT_LIMIT} bytes of JSON (1 MiB): store it elsewhere and \
@@ -43,19 +43,6 @@ impl Runtime {
             (finished.parent.key.task, finished.parent.attempt, self.clock.now());
         let report = Command::Report { task, attempt, worker: None, started_at, result };
         self.settle(finished.parent.key.run, report).await
-    }
-
-    /// What a run delivered: the outputs of the tasks that nothing depends on.
-    async fn delivery(&self, finished: &ChildFinished) -> Result<Value> {
-        let mut outputs = Map::new();
-        if let Some(graph) = self.graph(finished.version).await? {
-            let last: Vec<TaskIndex> =
-                graph.indices().filter(|task| graph.dependants(*task).is_empty()).collect();
-            for (task, output) in self.store.outputs(finished.child, &last).await? {
-                outputs.insert(graph.spec(task).name.clone(), output);
-            }
-        }
-        Ok(json!({"run_id": finished.child, "outputs": outputs}))
     }
 
     /// Notifies every task that waits for a shared task how it ended. A run that executed it and gave it up
@@ -80,7 +67,7 @@ impl Runtime {
             let told = join_all(
                 waiters
                     .iter()
-                    .map(|(key, attempt)| self.settle(key.run, self.word(key.task, *attempt, &result))),
+                    .map(|(key, attempt)| self.settle(key.run, word(self, key.task, *attempt, &result))),
             );
             let mut applied = false;
             for settled in told.await {
@@ -95,13 +82,26 @@ impl Runtime {
             }
         }
     }
+}
 
-    fn word(&self, task: TaskIndex, attempt: u32, result: &Option<TaskResult>) -> Command {
-        match result.clone() {
-            Some(result) => {
-                Command::Report { task, attempt, worker: None, started_at: self.clock.now(), result }
-            }
-            None => Command::Rejoin { task, attempt },
+/// What a run delivered: the outputs of the tasks that nothing depends on.
+async fn delivery(runtime: &Runtime, finished: &ChildFinished) -> Result<Value> {
+    let mut outputs = Map::new();
+    if let Some(graph) = runtime.graph(finished.version).await? {
+        let last: Vec<TaskIndex> =
+            graph.indices().filter(|task| graph.dependants(*task).is_empty()).collect();
+        for (task, output) in runtime.store.outputs(finished.child, &last).await? {
+            outputs.insert(graph.spec(task).name.clone(), output);
         }
+    }
+    Ok(json!({"run_id": finished.child, "outputs": outputs}))
+}
+
+fn word(runtime: &Runtime, task: TaskIndex, attempt: u32, result: &Option<TaskResult>) -> Command {
+    match result.clone() {
+        Some(result) => {
+            Command::Report { task, attempt, worker: None, started_at: runtime.clock.now(), result }
+        }
+        None => Command::Rejoin { task, attempt },
     }
 }

@@ -14,7 +14,9 @@ use serde_json::Value;
 use store::{ConcurrencyMember, Transaction};
 use tracing::error;
 
+use crate::pipeline;
 use crate::pipeline::{Creation, Pipeline};
+use crate::publish;
 use crate::start::Prepared;
 use crate::{Error, Origin, Result, Runtime};
 
@@ -99,58 +101,58 @@ fn cancel(run: RunId, successor: RunId, actor: &str) -> Message {
 impl Runtime {
     /// Admits runs that wait in a concurrency group, as many as there is room for. Doing it twice changes nothing.
     pub async fn admit(&self, freed: &ConcurrencyGroupFreed) -> Result<()> {
-        self.admit_to(freed).await?;
+        admit_to(self, freed).await?;
         match BackfillId::of_concurrency_group(&freed.group) {
             Some(backfill) => self.backfills().advance(backfill).await,
             None => Ok(()),
         }
     }
+}
 
-    /// Admits runs to a group that belongs to no backfill.
-    pub(crate) async fn admit_to(&self, freed: &ConcurrencyGroupFreed) -> Result<()> {
-        let group = RunId::from_key(freed.tenant, &freed.workflow, &freed.group);
-        self.despite_conflicts(group, || self.try_admit(freed)).await
-    }
+/// Admits runs to a group that belongs to no backfill.
+pub(crate) async fn admit_to(runtime: &Runtime, freed: &ConcurrencyGroupFreed) -> Result<()> {
+    let group = RunId::from_key(freed.tenant, &freed.workflow, &freed.group);
+    pipeline::despite_conflicts(runtime, group, || try_admit(runtime, freed)).await
+}
 
-    async fn try_admit(&self, freed: &ConcurrencyGroupFreed) -> Result<()> {
-        let mut pipeline = Pipeline::open(self).await?;
-        let members = pipeline.unit().concurrency_group(freed.tenant, &freed.workflow, &freed.group).await?;
-        let running: BTreeSet<RunId> =
-            members.iter().filter(|member| !member.waiting).map(|member| member.run).collect();
-        let waiting = members.iter().filter(|member| member.waiting).map(|member| member.run);
-        let waiting: Vec<RunId> = waiting.take(MAX_ADMITTED).collect();
-        let mut locked: BTreeMap<RunId, Run> =
-            pipeline.unit().lock(&waiting).await?.into_iter().map(|run| (run.id, run)).collect();
-        let (mut admitted, mut cancellations) = (Vec::new(), Vec::new());
-        // In the order in which they wait, which is not the order in which they are locked.
-        for id in waiting {
-            let Some(run) = locked.remove(&id) else { continue };
-            let graph = match pipeline.graph_of(&run).await {
-                Ok(graph) => graph,
-                Err(error @ Error::Unusable { .. }) => {
-                    // It must not keep those behind it waiting.
-                    error!("Run {id} cannot be admitted: {error}");
-                    continue;
-                }
-                Err(error) => return Err(error),
-            };
-            let above = ancestors(pipeline.unit(), run.parent).await?;
-            let active = running.difference(&above).count() + admitted.len();
-            // The limit is the one of the version that the run keeps.
-            let limits = graph.workflow().limit_of(&freed.group);
-            if active >= limits.as_ref().map_or(u32::MAX, |limits| limits.limit) as usize {
-                // One behind it may be admitted all the same, if the active runs wait for it.
-                cancellations.extend(cancel_again(limits, id, &members, &above));
-            } else if run.waiting && !run.state.is_final() {
-                admitted.push(run);
+async fn try_admit(runtime: &Runtime, freed: &ConcurrencyGroupFreed) -> Result<()> {
+    let mut pipeline = Pipeline::open(runtime).await?;
+    let members = pipeline.unit().concurrency_group(freed.tenant, &freed.workflow, &freed.group).await?;
+    let running: BTreeSet<RunId> =
+        members.iter().filter(|member| !member.waiting).map(|member| member.run).collect();
+    let waiting = members.iter().filter(|member| member.waiting).map(|member| member.run);
+    let waiting: Vec<RunId> = waiting.take(MAX_ADMITTED).collect();
+    let mut locked: BTreeMap<RunId, Run> =
+        pipeline.unit().lock(&waiting).await?.into_iter().map(|run| (run.id, run)).collect();
+    let (mut admitted, mut cancellations) = (Vec::new(), Vec::new());
+    // In the order in which they wait, which is not the order in which they are locked.
+    for id in waiting {
+        let Some(run) = locked.remove(&id) else { continue };
+        let graph = match pipeline.graph_of(&run).await {
+            Ok(graph) => graph,
+            Err(error @ Error::Unusable { .. }) => {
+                // It must not keep those behind it waiting.
+                error!("Run {id} cannot be admitted: {error}");
+                continue;
             }
+            Err(error) => return Err(error),
+        };
+        let above = ancestors(pipeline.unit(), run.parent).await?;
+        let active = running.difference(&above).count() + admitted.len();
+        // The limit is the one of the version that the run keeps.
+        let limits = graph.workflow().limit_of(&freed.group);
+        if active >= limits.as_ref().map_or(u32::MAX, |limits| limits.limit) as usize {
+            // One behind it may be admitted all the same, if the active runs wait for it.
+            cancellations.extend(cancel_again(limits, id, &members, &above));
+        } else if run.waiting && !run.state.is_final() {
+            admitted.push(run);
         }
-        let commands: Vec<_> = admitted.iter().map(|run| (run.id, Command::Admit)).collect();
-        let mut written = pipeline.settle(admitted, &commands, Vec::new()).await?;
-        written.pending.messages.extend(cancellations);
-        self.publish(written.pending).await;
-        Ok(())
     }
+    let commands: Vec<_> = admitted.iter().map(|run| (run.id, Command::Admit)).collect();
+    let mut written = pipeline.settle(admitted, &commands, Vec::new()).await?;
+    written.pending.messages.extend(cancellations);
+    publish::publish(runtime, written.pending).await;
+    Ok(())
 }
 
 /// Requests again the end of the runs that a run replaces: the first request may have got lost.

@@ -107,11 +107,11 @@ mod tests {
         let (task, attempt, worker) = (TaskIndex(0), 1, WorkerId(Uuid::nil()));
         let mut slice = RunSlice::create(&graph, new_run, "test", Instant::default());
         slice.propagate();
-        slice.seat(task, Admission::Acquired);
+        slice.admit(task, Admission::Acquired);
         slice.decide(&Command::Claim { task, attempt, worker });
         slice.decide(&Command::Lose { task, attempt, worker });
         slice.propagate();
-        slice.seat(task, Admission::Acquired);
+        slice.admit(task, Admission::Acquired);
         let changes = slice.close().unwrap().changes;
         assert!(changes.timers.is_empty(), "it is tried again at once");
         assert_eq!(retries(&changes), 1);

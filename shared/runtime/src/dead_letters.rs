@@ -48,7 +48,7 @@ impl Runtime {
     pub async fn replay(&self, dead_letter: &DeadLetter) -> Result<Replayed> {
         let message = match message_of(dead_letter) {
             Ok(message) => message,
-            Err(reason) => return self.replay_event(dead_letter, reason).await,
+            Err(reason) => return replay_event(self, dead_letter, reason).await,
         };
         self.bus.publish(&[message]).await.map_err(Error::Bus)?;
         self.store.discard(&dead_letter.id).await?;
@@ -87,21 +87,21 @@ impl Runtime {
         }
         Ok(outcome)
     }
+}
 
-    /// Delivers an event from outside to its triggers again. The dead letter stays if no trigger accepts the event, or if
-    /// all of them have received it before.
-    async fn replay_event(&self, dead_letter: &DeadLetter, reason: String) -> Result<Replayed> {
-        let Ok(event) = serde_json::from_str::<CloudEvent>(&dead_letter.body) else {
-            return Ok(Replayed::NoMessage(reason));
-        };
-        let received = self.triggers().receive(&event).await?;
-        if let Some(complaint) = received.complaint() {
-            return Ok(Replayed::NoMessage(complaint));
-        }
-        if received.heard.iter().all(|(_, heard)| *heard == Heard::Before) {
-            return Ok(Replayed::NoMessage("every trigger that it concerns has received it before".into()));
-        }
-        self.store.discard(&dead_letter.id).await?;
-        Ok(Replayed::Sent)
+/// Delivers an event from outside to its triggers again. The dead letter stays if no trigger accepts the event, or if all
+/// of them have received it before.
+async fn replay_event(runtime: &Runtime, dead_letter: &DeadLetter, reason: String) -> Result<Replayed> {
+    let Ok(event) = serde_json::from_str::<CloudEvent>(&dead_letter.body) else {
+        return Ok(Replayed::NoMessage(reason));
+    };
+    let received = runtime.triggers().receive(&event).await?;
+    if let Some(complaint) = received.complaint() {
+        return Ok(Replayed::NoMessage(complaint));
     }
+    if received.heard.iter().all(|(_, heard)| *heard == Heard::Before) {
+        return Ok(Replayed::NoMessage("every trigger that it concerns has received it before".into()));
+    }
+    runtime.store.discard(&dead_letter.id).await?;
+    Ok(Replayed::Sent)
 }

@@ -24,7 +24,10 @@ use model::{Message, Run, RunId};
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::counting;
+use crate::inline_next;
+use crate::pipeline;
 use crate::pipeline::Written;
+use crate::publish;
 use crate::publish::Pending;
 use crate::start::Prepared;
 use crate::{Error, Result, Runtime, Settled};
@@ -257,10 +260,12 @@ impl Settle for Runtime {
         }
         let first = commands.first().map(|(run, _)| *run).or(prepared.first().map(|start| start.new_run.id));
         let run = first.expect("a batch is not empty");
-        let written = self.despite_conflicts(run, || self.try_write(&commands, &prepared)).await?;
+        let written =
+            pipeline::despite_conflicts(self, run, || pipeline::try_write(self, &commands, &prepared))
+                .await?;
         let Written { settled, created, mut pending } = written;
         let takers = kinds.iter().flatten();
-        let mut next = self.hand_over(takers, &mut pending.messages).into_iter();
+        let mut next = inline_next::hand_over(self, takers, &mut pending.messages).into_iter();
         let (mut settled, mut created) = (settled.into_iter(), created.into_iter());
         let outcome = |kind: Option<_>| match kind {
             Some(_) => {
@@ -273,7 +278,7 @@ impl Settle for Runtime {
     }
 
     async fn after(&self, pending: Pending) {
-        self.publish(pending).await;
+        publish::publish(self, pending).await;
     }
 
     /// A task that a caller would have run next is for anyone.
@@ -283,35 +288,35 @@ impl Settle for Runtime {
             Outcome::Created(_) => None,
         });
         let messages = next.map(Message::TaskDispatched).collect();
-        self.publish(Pending { messages, ..Pending::default() }).await;
+        publish::publish(self, Pending { messages, ..Pending::default() }).await;
     }
 }
 
 impl Runtime {
     /// Settles one command, in one transaction with others that come at the same time.
     pub async fn settle(&self, run: RunId, command: Command) -> Result<Settled> {
-        Ok(self.settle_then(run, command, None).await?.0)
+        Ok(settle_then(self, run, command, None).await?.0)
     }
+}
 
-    /// Settles one command. The caller runs the returned task of that queue next, if there is one.
-    pub(crate) async fn settle_then(
-        &self,
-        run: RunId,
-        command: Command,
-        queue: Option<String>,
-    ) -> Result<(Settled, Option<TaskDispatched>)> {
-        match self.inbox.submit(self, Submission::Settle(run, command, queue)).await? {
-            Outcome::Settled(settled, next) => Ok((settled, next)),
-            Outcome::Created(_) => unreachable!("a command creates no run"),
-        }
+/// Settles one command. The caller runs the returned task of that queue next, if there is one.
+pub(crate) async fn settle_then(
+    runtime: &Runtime,
+    run: RunId,
+    command: Command,
+    queue: Option<String>,
+) -> Result<(Settled, Option<TaskDispatched>)> {
+    match runtime.inbox.submit(runtime, Submission::Settle(run, command, queue)).await? {
+        Outcome::Settled(settled, next) => Ok((settled, next)),
+        Outcome::Created(_) => unreachable!("a command creates no run"),
     }
+}
 
-    /// Creates one run.
-    pub(crate) async fn submit_run(&self, prepared: Arc<Prepared>) -> Result<Run> {
-        match self.inbox.submit(self, Submission::Create(prepared)).await? {
-            Outcome::Created(run) => Ok(*run),
-            Outcome::Settled(..) => unreachable!("a run is created or refused"),
-        }
+/// Creates one run.
+pub(crate) async fn submit_run(runtime: &Runtime, prepared: Arc<Prepared>) -> Result<Run> {
+    match runtime.inbox.submit(runtime, Submission::Create(prepared)).await? {
+        Outcome::Created(run) => Ok(*run),
+        Outcome::Settled(..) => unreachable!("a run is created or refused"),
     }
 }
 

@@ -11,6 +11,7 @@ use model::message::TaskDispatched;
 use model::{Message, RunId};
 use tracing::warn;
 
+use crate::inbox;
 use crate::{Result, Runtime, Settled};
 
 impl Runtime {
@@ -22,7 +23,7 @@ impl Runtime {
         command: Command,
         queue: &str,
     ) -> Result<(Settled, Option<TaskDispatched>)> {
-        self.settle_then(run, command, Some(queue.to_owned())).await
+        inbox::settle_then(self, run, command, Some(queue.to_owned())).await
     }
 
     /// Publishes a task that was taken over, for any worker.
@@ -32,43 +33,43 @@ impl Runtime {
             warn!("A task of run {run} waits for the sweep: {error}");
         }
     }
+}
 
-    /// Takes out of the messages what these callers take over: one inline task each, of their run and queue.
-    pub(crate) fn hand_over<'t>(
-        &self,
-        takers: impl Iterator<Item = &'t (RunId, Option<String>)>,
-        messages: &mut Vec<Message>,
-    ) -> Vec<Option<TaskDispatched>> {
-        let mut taken = Vec::new();
-        let mut by_run: HashMap<RunId, Vec<(usize, &str)>> = HashMap::new();
-        for (place, (run, queue)) in takers.enumerate() {
-            taken.push(None);
-            if let Some(queue) = queue {
-                by_run.entry(*run).or_default().push((place, queue));
-            }
+/// Takes out of the messages what these callers take over: one inline task each, of their run and queue.
+pub(crate) fn hand_over<'t>(
+    runtime: &Runtime,
+    takers: impl Iterator<Item = &'t (RunId, Option<String>)>,
+    messages: &mut Vec<Message>,
+) -> Vec<Option<TaskDispatched>> {
+    let mut taken = Vec::new();
+    let mut by_run: HashMap<RunId, Vec<(usize, &str)>> = HashMap::new();
+    for (place, (run, queue)) in takers.enumerate() {
+        taken.push(None);
+        if let Some(queue) = queue {
+            by_run.entry(*run).or_default().push((place, queue));
         }
-        if by_run.is_empty() {
-            return taken;
-        }
-        let mut keep = |message| {
-            let Message::TaskDispatched(work) = message else { return Some(message) };
-            let of_run = by_run.get_mut(&work.key.run).filter(|_| self.is_inline(&work));
-            let taker = of_run.and_then(|takers| {
-                let found = takers.iter().position(|(_, queue)| *queue == work.queue)?;
-                Some(takers.remove(found).0)
-            });
-            match taker {
-                Some(place) => taken[place] = Some(work),
-                None => return Some(Message::TaskDispatched(work)),
-            }
-            None
-        };
-        *messages = messages.drain(..).filter_map(&mut keep).collect();
-        taken
     }
+    if by_run.is_empty() {
+        return taken;
+    }
+    let mut keep = |message| {
+        let Message::TaskDispatched(work) = message else { return Some(message) };
+        let of_run = by_run.get_mut(&work.key.run).filter(|_| is_inline(runtime, &work));
+        let taker = of_run.and_then(|takers| {
+            let found = takers.iter().position(|(_, queue)| *queue == work.queue)?;
+            Some(takers.remove(found).0)
+        });
+        match taker {
+            Some(place) => taken[place] = Some(work),
+            None => return Some(Message::TaskDispatched(work)),
+        }
+        None
+    };
+    *messages = messages.drain(..).filter_map(&mut keep).collect();
+    taken
+}
 
-    fn is_inline(&self, work: &TaskDispatched) -> bool {
-        let graph = self.graphs.get(work.version).filter(|graph| graph.has(work.key.task, work.child));
-        graph.is_some_and(|graph| graph.spec_at(work.key.task, work.child).kind.is_inline())
-    }
+fn is_inline(runtime: &Runtime, work: &TaskDispatched) -> bool {
+    let graph = runtime.graphs.get(work.version).filter(|graph| graph.has(work.key.task, work.child));
+    graph.is_some_and(|graph| graph.spec_at(work.key.task, work.child).kind.is_inline())
 }

@@ -21,9 +21,11 @@ use tracing::error;
 
 use batch::Batch;
 
+use crate::activate;
 use crate::counting;
 use crate::graphs::readable;
 use crate::inbox::{Halving, catching_panics};
+use crate::publish;
 use crate::publish::Pending;
 use crate::slots::{self, Granting};
 use crate::start::Prepared;
@@ -169,17 +171,17 @@ impl<'r> Pipeline<'r> {
                 let why = format!("task {} of run {} has no row", gone.0, slice.run().id);
                 return Err(store::Error::Unreadable { what: "task", why }.into());
             }
-            self.runtime.activate(&mut *self.unit, slice, need.directives, facts).await?;
+            activate::activate(self.runtime, &mut *self.unit, slice, need.directives, facts).await?;
         }
     }
 
     /// Requests slots for all tasks of these slices that need one, and releases those that are not needed any more.
     /// Returns the waiters that were granted slots; none if there was nothing to request or release.
     async fn admit(&mut self, slices: Vec<&mut RunSlice<'_>>) -> Result<Option<Granting>> {
-        let mut requests: Vec<_> = slices.iter().flat_map(|slice| slice.asks()).collect();
+        let mut requests: Vec<_> = slices.iter().flat_map(|slice| slice.slot_requests()).collect();
         // Of those that come together, the most urgent is served first.
         requests.sort_by_key(SlotRequest::rank);
-        let releases: Vec<_> = slices.iter().flat_map(|slice| slice.leaves()).collect();
+        let releases: Vec<_> = slices.iter().flat_map(|slice| slice.slot_releases()).collect();
         if requests.is_empty() && releases.is_empty() {
             return Ok(None);
         }
@@ -190,7 +192,7 @@ impl<'r> Pipeline<'r> {
             slices.into_iter().map(|slice| (slice.run().id, slice)).collect();
         for (key, admission) in keys.into_iter().zip(admissions) {
             if let Some(slice) = slices.get_mut(&key.run) {
-                slice.seat(key.task, admission);
+                slice.admit(key.task, admission);
             }
         }
         Ok(Some(granting))
@@ -207,9 +209,9 @@ impl<'r> Pipeline<'r> {
         }
         let (mut new_runs, mut messages) = (Vec::new(), Vec::new());
         for (mut slice, creation) in slices.into_iter().zip(creations) {
-            slice.say(creation.messages);
+            slice.publish(creation.messages);
             let mut decision = slice.close().expect("creating a run changes something");
-            messages.append(&mut decision.announcements);
+            messages.append(&mut decision.messages);
             new_runs.push(NewRunRecord { facts: creation.prepared.facts.clone(), changes: decision.changes });
         }
         for (created, new_run) in self.unit.create(&new_runs).await?.into_iter().zip(&new_runs) {
@@ -227,8 +229,8 @@ impl Runtime {
     /// Settles commands about any number of runs in one transaction, and publishes what follows once it is
     /// committed. Settling a command again finds it stale.
     pub async fn settle_all(&self, commands: &[(RunId, Command)]) -> Result<Vec<Settled>> {
-        let written = self.write_all(commands).await?;
-        self.publish(written.pending).await;
+        let written = write_all(self, commands).await?;
+        publish::publish(self, written.pending).await;
         Ok(written.settled)
     }
 
@@ -256,49 +258,53 @@ impl Runtime {
         }
         Ok(applied)
     }
+}
 
-    /// Settles commands in one transaction, and leaves it to the caller to publish what follows.
-    pub(crate) async fn write_all(&self, commands: &[(RunId, Command)]) -> Result<Written> {
-        match commands.first() {
-            Some((run, _)) => self.despite_conflicts(*run, || self.try_write(commands, &[])).await,
-            None => Ok(Written::default()),
-        }
+/// Settles commands in one transaction, and leaves it to the caller to publish what follows.
+pub(crate) async fn write_all(runtime: &Runtime, commands: &[(RunId, Command)]) -> Result<Written> {
+    match commands.first() {
+        Some((run, _)) => despite_conflicts(runtime, *run, || try_write(runtime, commands, &[])).await,
+        None => Ok(Written::default()),
     }
+}
 
-    /// Settles commands and creates runs, once.
-    pub(crate) async fn try_write(
-        &self,
-        commands: &[(RunId, Command)],
-        prepared: &[Arc<Prepared>],
-    ) -> Result<Written> {
-        let mut pipeline = Pipeline::open(self).await?;
-        let locked = pipeline.lock(commands).await?;
-        let creations = prepared.iter().map(|prepared| Creation::of(prepared)).collect();
-        pipeline.settle(locked, commands, creations).await
-    }
+/// Settles commands and creates runs, once.
+pub(crate) async fn try_write(
+    runtime: &Runtime,
+    commands: &[(RunId, Command)],
+    prepared: &[Arc<Prepared>],
+) -> Result<Written> {
+    let mut pipeline = Pipeline::open(runtime).await?;
+    let locked = pipeline.lock(commands).await?;
+    let creations = prepared.iter().map(|prepared| Creation::of(prepared)).collect();
+    pipeline.settle(locked, commands, creations).await
+}
 
-    /// Repeats a transaction that met a conflict, a few times.
-    pub(crate) async fn despite_conflicts<T, F>(&self, run: RunId, mut once: impl FnMut() -> F) -> Result<T>
-    where
-        F: Future<Output = Result<T>>,
-    {
-        let mut tries = 1;
-        loop {
-            match once().await {
-                Err(Error::Store(store::Error::Conflict)) if tries < MAX_TRIES => {
-                    counting::conflict();
-                    self.back_off(run, tries).await;
-                    tries += 1;
-                }
-                other => return other,
+/// Repeats a transaction that met a conflict, a few times.
+pub(crate) async fn despite_conflicts<T, F>(
+    runtime: &Runtime,
+    run: RunId,
+    mut once: impl FnMut() -> F,
+) -> Result<T>
+where
+    F: Future<Output = Result<T>>,
+{
+    let mut tries = 1;
+    loop {
+        match once().await {
+            Err(Error::Store(store::Error::Conflict)) if tries < MAX_TRIES => {
+                counting::conflict();
+                back_off(runtime, run, tries).await;
+                tries += 1;
             }
+            other => return other,
         }
     }
+}
 
-    /// Waits a little longer after each try, and not the same time for every run.
-    async fn back_off(&self, run: RunId, tries: u32) {
-        let jitter = i64::from(run.0.as_bytes()[15] % 8);
-        let wait = TimeDelta::milliseconds(5 * (1 << tries) + jitter);
-        self.clock.wait_until(self.clock.now() + wait).await;
-    }
+/// Waits a little longer after each try, and not the same time for every run.
+async fn back_off(runtime: &Runtime, run: RunId, tries: u32) {
+    let jitter = i64::from(run.0.as_bytes()[15] % 8);
+    let wait = TimeDelta::milliseconds(5 * (1 << tries) + jitter);
+    runtime.clock.wait_until(runtime.clock.now() + wait).await;
 }

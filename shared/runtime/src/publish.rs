@@ -25,54 +25,6 @@ pub(crate) struct Pending {
 }
 
 impl Runtime {
-    /// Does what a commit left to do.
-    pub(crate) async fn publish(&self, pending: Pending) {
-        let granted = self.publish_messages(pending).await;
-        if let Err(error) = self.slots().take_up(granted).await {
-            warn!("Tasks that were granted slots wait for the sweep: {error}");
-        }
-    }
-
-    /// Publishes messages and marks those of the outbox as sent. Returns which tasks were granted a slot.
-    pub(crate) async fn publish_messages(
-        &self,
-        Pending { mut messages, unsent, granting }: Pending,
-    ) -> Granting {
-        let ids: Vec<i64> = unsent.iter().map(|row| row.id).collect();
-        messages.extend(unsent.into_iter().flat_map(|row| row.messages));
-        counting::ends(&messages);
-        log_ends(&messages);
-        if messages.is_empty() {
-            // There is nothing to publish.
-        } else if let Err(error) = self.bus.publish(&messages).await {
-            counting::unpublished();
-            warn!("{} messages are published again in a moment: {error}", messages.len());
-            self.publish_later(messages, ids);
-        } else if let Err(error) = self.mark_sent(&ids).await {
-            warn!("{} messages will be sent again by the sweep: {error}", messages.len());
-        }
-        granting
-    }
-
-    /// Publishes messages again while the bus is away, so that work goes on soon after its return. Nobody waits for it,
-    /// and should this process end before, the sweep publishes them.
-    fn publish_later(&self, messages: Vec<Message>, ids: Vec<i64>) {
-        let (bus, store, clock) = (self.bus.clone(), self.store.clone(), self.clock.clone());
-        let publish = async move {
-            for tries in 0..MAX_TRIES {
-                let pause = MAX_PAUSE.min(TimeDelta::seconds(1 << tries.min(8)));
-                clock.wait_until(clock.now() + pause).await;
-                if bus.publish(&messages).await.is_ok() {
-                    // Messages that are not marked are only published once more.
-                    let _ = store.sent(&ids).await;
-                    return;
-                }
-            }
-            warn!("{} messages wait for the sweep", messages.len());
-        };
-        tokio::spawn(publish.in_current_span());
-    }
-
     /// Publishes outbox messages whose own process ended before it could. Returns how many.
     pub async fn relay(&self, before: Instant, limit: u32) -> Result<usize> {
         let unsent = self.store.unsent(before, limit).await?;
@@ -80,7 +32,7 @@ impl Runtime {
         let messages: Vec<Message> = unsent.into_iter().flat_map(|row| row.messages).collect();
         if !messages.is_empty() {
             self.bus.publish(&messages).await.map_err(crate::Error::Bus)?;
-            self.mark_sent(&ids).await?;
+            mark_sent(self, &ids).await?;
         }
         Ok(messages.len())
     }
@@ -92,10 +44,58 @@ impl Runtime {
             warn!("The sweep will look at the next tick: {error}");
         }
     }
+}
 
-    async fn mark_sent(&self, ids: &[i64]) -> store::Result<()> {
-        if ids.is_empty() { Ok(()) } else { self.store.sent(ids).await }
+/// Does what a commit left to do.
+pub(crate) async fn publish(runtime: &Runtime, pending: Pending) {
+    let granted = publish_messages(runtime, pending).await;
+    if let Err(error) = runtime.slots().take_up(granted).await {
+        warn!("Tasks that were granted slots wait for the sweep: {error}");
     }
+}
+
+/// Publishes messages and marks those of the outbox as sent. Returns which tasks were granted a slot.
+pub(crate) async fn publish_messages(
+    runtime: &Runtime,
+    Pending { mut messages, unsent, granting }: Pending,
+) -> Granting {
+    let ids: Vec<i64> = unsent.iter().map(|row| row.id).collect();
+    messages.extend(unsent.into_iter().flat_map(|row| row.messages));
+    counting::ends(&messages);
+    log_ends(&messages);
+    if messages.is_empty() {
+        // There is nothing to publish.
+    } else if let Err(error) = runtime.bus.publish(&messages).await {
+        counting::unpublished();
+        warn!("{} messages are published again in a moment: {error}", messages.len());
+        publish_later(runtime, messages, ids);
+    } else if let Err(error) = mark_sent(runtime, &ids).await {
+        warn!("{} messages will be sent again by the sweep: {error}", messages.len());
+    }
+    granting
+}
+
+/// Publishes messages again while the bus is away, so that work goes on soon after its return. Nobody waits for it,
+/// and should this process end before, the sweep publishes them.
+fn publish_later(runtime: &Runtime, messages: Vec<Message>, ids: Vec<i64>) {
+    let (bus, store, clock) = (runtime.bus.clone(), runtime.store.clone(), runtime.clock.clone());
+    let publish = async move {
+        for tries in 0..MAX_TRIES {
+            let pause = MAX_PAUSE.min(TimeDelta::seconds(1 << tries.min(8)));
+            clock.wait_until(clock.now() + pause).await;
+            if bus.publish(&messages).await.is_ok() {
+                // Messages that are not marked are only published once more.
+                let _ = store.sent(&ids).await;
+                return;
+            }
+        }
+        warn!("{} messages wait for the sweep", messages.len());
+    };
+    tokio::spawn(publish.in_current_span());
+}
+
+async fn mark_sent(runtime: &Runtime, ids: &[i64]) -> store::Result<()> {
+    if ids.is_empty() { Ok(()) } else { runtime.store.sent(ids).await }
 }
 
 /// The failure rate is counted from these lines. A process that dies before this line leaves a run out, which is negligible.

@@ -8,7 +8,9 @@ use model::{RunId, VersionId};
 use store::{Fault, Finding};
 use tracing::{info, warn};
 
+use crate::pipeline;
 use crate::pipeline::Pipeline;
+use crate::publish;
 use crate::publish::Pending;
 use crate::{Repairs, Result, Settled};
 
@@ -85,8 +87,9 @@ impl Repairs<'_> {
     /// Makes what is noted about a run fit its rows, and looks whether anything of it got lost. Returns whether
     /// anything was wrong.
     pub async fn put_right(self, run: RunId) -> Result<bool> {
-        let (changed, pending) = self.runtime.despite_conflicts(run, || self.try_put_right(run)).await?;
-        self.runtime.publish(pending).await;
+        let (changed, pending) =
+            pipeline::despite_conflicts(self.runtime, run, || self.try_put_right(run)).await?;
+        publish::publish(self.runtime, pending).await;
         Ok(changed)
     }
 

@@ -9,6 +9,8 @@ use store::{Transaction, Unsent};
 use tracing::error;
 
 use crate::inbox::{Halving, catching_panics};
+use crate::pipeline;
+use crate::publish;
 use crate::{Result, Settled, Slots};
 
 /// The most rounds that one caller does on behalf of others.
@@ -106,9 +108,9 @@ impl Slots<'_> {
         let (mut more, mut batches) = (Granting::default(), Halving::of(granted));
         while let Some(batch) = batches.next() {
             let commands: Vec<_> = batch.iter().map(release).collect();
-            match catching_panics(self.runtime.write_all(&commands)).await {
+            match catching_panics(pipeline::write_all(self.runtime, &commands)).await {
                 Ok(written) => {
-                    more.add(self.runtime.publish_messages(written.pending).await);
+                    more.add(publish::publish_messages(self.runtime, written.pending).await);
                     let settled = batch.into_iter().zip(written.settled);
                     let unwanted = settled.filter(|(_, settled)| *settled != Settled::Applied);
                     more.add(self.give_back(unwanted.map(|(granted, _)| granted).collect()).await?);

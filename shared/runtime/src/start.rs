@@ -22,7 +22,10 @@ pub(crate) use prepare::Prepared;
 pub use preview::{DriftSummary, DueAt, Missed, SchedulePreview, made_up_for};
 
 use crate::concurrency;
+use crate::inbox;
+use crate::pipeline;
 use crate::pipeline::{Creation, Pipeline};
+use crate::publish;
 use crate::{Result, Runtime};
 use child::check_wanted;
 use trigger::Cause;
@@ -76,65 +79,71 @@ impl Runtime {
     /// Creates a run of the workflow's active version with its first tasks on their way, and publishes these
     /// once it is committed. Asking again for the same id creates nothing.
     pub async fn start(&self, request: StartRun) -> Result<Started> {
-        match self.create(&request).await {
+        match create(self, &request).await {
             // Asked before? Then what has changed since does not matter.
-            Err(error) if error.is_hopeless() => self.started_before(&request).await?.ok_or(error),
+            Err(error) if error.is_hopeless() => started_before(self, &request).await?.ok_or(error),
             other => other,
         }
     }
+}
 
-    async fn create(&self, request: &StartRun) -> Result<Started> {
-        let prepared = Arc::new(self.prepare(request).await?);
-        let run = if prepared.needs_locks() {
-            let created = self.despite_conflicts(request.id, || self.create_alone(&prepared, None)).await?;
-            created.expect("without a cause, nobody can have settled it before")
-        } else {
-            self.submit_run(prepared.clone()).await?
-        };
-        let (facts, version_number) = (prepared.facts.clone(), prepared.number);
-        Ok(Started { record: RunRecord { run, facts, version_number, starter: None }, new: true })
-    }
-
-    /// Creates a run in one transaction with what is to be written about its cause; none where that has been settled
-    /// before.
-    pub(crate) async fn create_because(&self, request: &StartRun, cause: &Cause) -> Result<Option<RunId>> {
-        let prepared = self.prepare(request).await?;
+async fn create(runtime: &Runtime, request: &StartRun) -> Result<Started> {
+    let prepared = Arc::new(prepare::prepare(runtime, request).await?);
+    let run = if prepared.needs_locks() {
         let created =
-            self.despite_conflicts(request.id, || self.create_alone(&prepared, Some(cause))).await?;
-        Ok(created.map(|run| run.id))
-    }
+            pipeline::despite_conflicts(runtime, request.id, || create_alone(runtime, &prepared, None))
+                .await?;
+        created.expect("without a cause, nobody can have settled it before")
+    } else {
+        inbox::submit_run(runtime, prepared.clone()).await?
+    };
+    let (facts, version_number) = (prepared.facts.clone(), prepared.number);
+    Ok(Started { record: RunRecord { run, facts, version_number, starter: None }, new: true })
+}
 
-    /// Creates a run in a transaction of its own; none where its cause had been settled before.
-    async fn create_alone(&self, prepared: &Prepared, cause: Option<&Cause>) -> Result<Option<Run>> {
-        let mut pipeline = Pipeline::open(self).await?;
-        if let Some(cause) = cause
-            && !cause.settle(pipeline.unit(), Some(prepared.new_run.id)).await?
-        {
-            return Ok(None);
-        }
-        // The group's lock comes before the parent's, as everywhere.
-        let creation = match &prepared.new_run.concurrency_group {
-            Some(group) => concurrency::enter(pipeline.unit(), prepared, group).await?,
-            None => Creation::of(prepared),
-        };
-        check_wanted(pipeline.unit(), prepared.new_run.parent).await?;
-        let mut written = pipeline.settle(Vec::new(), &[], vec![creation]).await?;
-        self.publish(written.pending).await;
-        Ok(written.created.pop())
-    }
+/// Creates a run in one transaction with what is to be written about its cause; none where that has been settled
+/// before.
+pub(crate) async fn create_because(
+    runtime: &Runtime,
+    request: &StartRun,
+    cause: &Cause,
+) -> Result<Option<RunId>> {
+    let prepared = prepare::prepare(runtime, request).await?;
+    let created =
+        pipeline::despite_conflicts(runtime, request.id, || create_alone(runtime, &prepared, Some(cause)))
+            .await?;
+    Ok(created.map(|run| run.id))
+}
 
-    /// The run that this very request created earlier: of the same workflow, with the inputs that are given now.
-    async fn started_before(&self, request: &StartRun) -> Result<Option<Started>> {
-        let found = self.store.run(request.tenant, request.id).await?;
-        let same = found.filter(|record| {
-            let given =
-                request.inputs.iter().all(|(name, value)| record.facts.inputs.get(name) == Some(value));
-            // The id that a task's attempt or a schedule's date gives is the request's identity: what the task sees may
-            // have changed, and so may the schedule's inputs.
-            (given || request.origin.parent().is_some() || record.facts.planned.is_some())
-                && record.run.workflow == request.workflow
-                && record.facts.logical_date == request.logical_date
-        });
-        Ok(same.map(|record| Started { record, new: false }))
+/// Creates a run in a transaction of its own; none where its cause had been settled before.
+async fn create_alone(runtime: &Runtime, prepared: &Prepared, cause: Option<&Cause>) -> Result<Option<Run>> {
+    let mut pipeline = Pipeline::open(runtime).await?;
+    if let Some(cause) = cause
+        && !cause.settle(pipeline.unit(), Some(prepared.new_run.id)).await?
+    {
+        return Ok(None);
     }
+    // The group's lock comes before the parent's, as everywhere.
+    let creation = match &prepared.new_run.concurrency_group {
+        Some(group) => concurrency::enter(pipeline.unit(), prepared, group).await?,
+        None => Creation::of(prepared),
+    };
+    check_wanted(pipeline.unit(), prepared.new_run.parent).await?;
+    let mut written = pipeline.settle(Vec::new(), &[], vec![creation]).await?;
+    publish::publish(runtime, written.pending).await;
+    Ok(written.created.pop())
+}
+
+/// The run that this very request created earlier: of the same workflow, with the inputs that are given now.
+async fn started_before(runtime: &Runtime, request: &StartRun) -> Result<Option<Started>> {
+    let found = runtime.store.run(request.tenant, request.id).await?;
+    let same = found.filter(|record| {
+        let given = request.inputs.iter().all(|(name, value)| record.facts.inputs.get(name) == Some(value));
+        // The id that a task's attempt or a schedule's date gives is the request's identity: what the task sees may
+        // have changed, and so may the schedule's inputs.
+        (given || request.origin.parent().is_some() || record.facts.planned.is_some())
+            && record.run.workflow == request.workflow
+            && record.facts.logical_date == request.logical_date
+    });
+    Ok(same.map(|record| Started { record, new: false }))
 }

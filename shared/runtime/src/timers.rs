@@ -6,7 +6,9 @@ use store::DueTimer;
 use uuid::Uuid;
 
 use crate::counting;
+use crate::pipeline;
 use crate::pipeline::Pipeline;
+use crate::publish;
 use crate::publish::Pending;
 use crate::{Result, Runtime, Settled};
 
@@ -24,24 +26,24 @@ impl Runtime {
     /// fire different ones.
     pub async fn fire(&self, now: Instant, limit: u32) -> Result<Fired> {
         let (fired, pending) =
-            self.despite_conflicts(RunId(Uuid::nil()), || self.try_fire(now, limit)).await?;
-        self.publish(pending).await;
+            pipeline::despite_conflicts(self, RunId(Uuid::nil()), || try_fire(self, now, limit)).await?;
+        publish::publish(self, pending).await;
         Ok(fired)
     }
+}
 
-    async fn try_fire(&self, now: Instant, limit: u32) -> Result<(Fired, Pending)> {
-        let mut pipeline = Pipeline::open(self).await?;
-        let due = pipeline.unit().due_timers(now, limit).await?;
-        if due.is_empty() {
-            return Ok(Default::default());
-        }
-        counting::lateness(&due, now);
-        let commands: Vec<(RunId, Command)> = due.into_iter().map(wake).collect();
-        let locked = pipeline.lock(&commands).await?;
-        let written = pipeline.settle(locked, &commands, Vec::new()).await?;
-        let applied = written.settled.iter().filter(|settled| **settled == Settled::Applied).count();
-        Ok((Fired { due: commands.len(), applied }, written.pending))
+async fn try_fire(runtime: &Runtime, now: Instant, limit: u32) -> Result<(Fired, Pending)> {
+    let mut pipeline = Pipeline::open(runtime).await?;
+    let due = pipeline.unit().due_timers(now, limit).await?;
+    if due.is_empty() {
+        return Ok(Default::default());
     }
+    counting::lateness(&due, now);
+    let commands: Vec<(RunId, Command)> = due.into_iter().map(wake).collect();
+    let locked = pipeline.lock(&commands).await?;
+    let written = pipeline.settle(locked, &commands, Vec::new()).await?;
+    let applied = written.settled.iter().filter(|settled| **settled == Settled::Applied).count();
+    Ok((Fired { due: commands.len(), applied }, written.pending))
 }
 
 /// The command that fires a timer.

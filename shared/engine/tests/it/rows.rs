@@ -180,7 +180,7 @@ impl Rows {
         commands.iter().for_each(|command| self.load(&mut slice, command));
         let outcomes = commands.iter().map(|command| slice.decide(command)).collect();
         settle(&mut slice, &self.tasks, &self.director);
-        let left = slice.leaves();
+        let left = slice.slot_releases();
         seat(&mut slice, self.full);
         if let Some(decision) = slice.close() {
             self.apply(decision);
@@ -243,7 +243,7 @@ impl Rows {
             Recheck::By(at) => self.recheck = Some(self.recheck.map_or(at, |before| before.min(at))),
             Recheck::Never => self.recheck = None,
         }
-        self.announced.extend(decision.announcements);
+        self.announced.extend(decision.messages);
     }
 
     /// How often a task's work was announced.
@@ -271,14 +271,14 @@ impl Rows {
 
 /// Gives every task that asks a slot, or none.
 fn seat(slice: &mut RunSlice<'_>, full: bool) {
-    for ask in slice.asks() {
+    for ask in slice.slot_requests() {
         let limit = ask.needs.last().unwrap().limit.clone();
         let seat = match (full, ask.waited) {
             (false, _) => Admission::Acquired,
             (true, false) => Admission::Waiting(limit),
             (true, true) => Admission::StillWaiting,
         };
-        slice.seat(ask.key.task, seat);
+        slice.admit(ask.key.task, seat);
     }
 }
 

@@ -82,7 +82,7 @@ impl<'g> Batch<'g> {
         let decisions = self.0.into_values().filter_map(RunSlice::close);
         decisions
             .map(|mut decision| {
-                messages.append(&mut decision.announcements);
+                messages.append(&mut decision.messages);
                 decision.changes
             })
             .collect()

@@ -15,6 +15,7 @@ use store::{BackfillDate, BackfillRecord, BackfillState, DateStep};
 use tracing::{error, warn};
 
 use super::{Origin, StartRun};
+use crate::concurrency;
 use crate::{Backfills, Error, Result};
 
 pub use plan::{BackfillPlan, NewBackfill};
@@ -157,13 +158,11 @@ impl Backfills<'_> {
         };
         self.redo(record, &found.run).await?;
         if let Some(group) = found.run.concurrency_group {
-            self.runtime
-                .admit_to(&ConcurrencyGroupFreed {
-                    tenant: record.tenant,
-                    workflow: record.workflow.clone(),
-                    group,
-                })
-                .await?;
+            concurrency::admit_to(
+                self.runtime,
+                &ConcurrencyGroupFreed { tenant: record.tenant, workflow: record.workflow.clone(), group },
+            )
+            .await?;
         }
         let begun = BackfillDate { step: DateStep::Begun, ..waiting };
         self.runtime.store.move_date(record.id, waiting.step, &begun).await?;

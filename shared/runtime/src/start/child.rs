@@ -12,7 +12,7 @@ impl Runtime {
     pub async fn start_child(&self, request: StartRun, parent: Parent) -> Result<()> {
         let (tenant, id) = (request.tenant, request.id);
         if let Some(record) = self.store.run(tenant, id).await? {
-            return self.tell_again(record.run).await;
+            return tell_again(self, record.run).await;
         }
         let failure = match self.start(request).await {
             Ok(_) | Err(Error::Unwanted) => return Ok(()),
@@ -24,17 +24,17 @@ impl Runtime {
         let report = Command::Report { task, attempt, worker: None, started_at, result };
         self.settle(parent.key.run, report).await.map(|_| ())
     }
+}
 
-    /// A task that asks again for a run that has ended did not hear of its end.
-    async fn tell_again(&self, run: Run) -> Result<()> {
-        match run.parent.filter(|parent| parent.waits && run.state.is_final()) {
-            Some(parent) => {
-                let Run { id: child, version, state, error, .. } = run;
-                let finished = ChildFinished { parent, child, version, state, error };
-                self.child_ended(&finished).await.map(|_| ())
-            }
-            None => Ok(()),
+/// A task that asks again for a run that has ended did not hear of its end.
+async fn tell_again(runtime: &Runtime, run: Run) -> Result<()> {
+    match run.parent.filter(|parent| parent.waits && run.state.is_final()) {
+        Some(parent) => {
+            let Run { id: child, version, state, error, .. } = run;
+            let finished = ChildFinished { parent, child, version, state, error };
+            runtime.child_ended(&finished).await.map(|_| ())
         }
+        None => Ok(()),
     }
 }
 

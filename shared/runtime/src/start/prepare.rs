@@ -36,51 +36,49 @@ impl Prepared {
     }
 }
 
-impl Runtime {
-    pub(super) async fn prepare(&self, request: &StartRun) -> Result<Prepared> {
-        if !(-100..=100).contains(&request.priority) {
-            return Err(Error::BadPriority(request.priority));
-        }
-        let (version, number, graph) = self.startable(request).await?;
-        let (now, workflow) = (self.clock.now(), graph.workflow());
-        let facts = facts(request, workflow, now)?;
-        let group = match concurrency::of_origin(workflow, &request.origin) {
-            Some(group) => Some(group),
-            None => concurrency::key(workflow, &scope(request, &facts, now))?,
-        };
-        let new_run = NewRun {
-            id: request.id,
-            tenant: request.tenant,
-            version,
-            parent: request.origin.parent(),
-            depth: request.origin.depth(),
-            concurrency_group: group,
-            waiting: false,
-            priority: request.priority,
-        };
-        Ok(Prepared { new_run, number, by: request.origin.by(), graph, facts, now })
+pub(super) async fn prepare(runtime: &Runtime, request: &StartRun) -> Result<Prepared> {
+    if !(-100..=100).contains(&request.priority) {
+        return Err(Error::BadPriority(request.priority));
     }
+    let (version, number, graph) = startable(runtime, request).await?;
+    let (now, workflow) = (runtime.clock.now(), graph.workflow());
+    let facts = facts(request, workflow, now)?;
+    let group = match concurrency::of_origin(workflow, &request.origin) {
+        Some(group) => Some(group),
+        None => concurrency::key(workflow, &scope(request, &facts, now))?,
+    };
+    let new_run = NewRun {
+        id: request.id,
+        tenant: request.tenant,
+        version,
+        parent: request.origin.parent(),
+        depth: request.origin.depth(),
+        concurrency_group: group,
+        waiting: false,
+        priority: request.priority,
+    };
+    Ok(Prepared { new_run, number, by: request.origin.by(), graph, facts, now })
+}
 
-    /// The version that the run takes, its number and its graph, if the workflow may be started.
-    async fn startable(&self, request: &StartRun) -> Result<(VersionId, i32, Arc<Graph>)> {
-        let (tenant, name) = (request.tenant, &request.workflow);
-        let unknown = || Error::NoSuchWorkflow(name.clone());
-        let active = self.store.active(tenant, name).await?.ok_or_else(unknown)?;
-        if active.archived {
-            return Err(Error::Archived(name.clone()));
-        }
-        // A run that a task starts belongs to what is under way.
-        if active.paused && request.origin.parent().is_none() {
-            return Err(Error::Paused(name.clone()));
-        }
-        if let Some(number) = request.origin.version() {
-            let found = self.store.numbered_version(tenant, name, number).await?;
-            let record = found.ok_or_else(|| Error::BadBackfill(format!("there is no version {number}")))?;
-            return Ok((record.id, number, self.graphs.compile(record)?));
-        }
-        let graph = self.graph(active.version).await?.ok_or_else(unknown)?;
-        Ok((active.version, active.number, graph))
+/// The version that the run takes, its number and its graph, if the workflow may be started.
+async fn startable(runtime: &Runtime, request: &StartRun) -> Result<(VersionId, i32, Arc<Graph>)> {
+    let (tenant, name) = (request.tenant, &request.workflow);
+    let unknown = || Error::NoSuchWorkflow(name.clone());
+    let active = runtime.store.active(tenant, name).await?.ok_or_else(unknown)?;
+    if active.archived {
+        return Err(Error::Archived(name.clone()));
     }
+    // A run that a task starts belongs to what is under way.
+    if active.paused && request.origin.parent().is_none() {
+        return Err(Error::Paused(name.clone()));
+    }
+    if let Some(number) = request.origin.version() {
+        let found = runtime.store.numbered_version(tenant, name, number).await?;
+        let record = found.ok_or_else(|| Error::BadBackfill(format!("there is no version {number}")))?;
+        return Ok((record.id, number, runtime.graphs.compile(record)?));
+    }
+    let graph = runtime.graph(active.version).await?.ok_or_else(unknown)?;
+    Ok((active.version, active.number, graph))
 }
 
 fn facts(request: &StartRun, workflow: &Workflow, now: Instant) -> Result<Facts> {

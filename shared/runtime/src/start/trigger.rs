@@ -7,6 +7,8 @@ use store::{PollRecord, Transaction, TriggerEvent, TriggerRecord};
 use uuid::Uuid;
 
 use super::{Origin, StartRun};
+use crate::pipeline;
+use crate::start;
 use crate::{Error, Result, Triggers};
 
 /// What is written about a trigger with the run that it starts.
@@ -93,7 +95,7 @@ impl Triggers<'_> {
                 depth,
             },
         };
-        match self.runtime.create_because(&request, cause).await {
+        match start::create_because(self.runtime, &request, cause).await {
             Ok(Some(run)) => Ok(Begun::Started(run)),
             Ok(None) => Ok(Begun::Before),
             Err(error @ (Error::ConcurrencyGroupTaken(_) | Error::DateTaken(_) | Error::KeyReused(_))) => {
@@ -111,16 +113,15 @@ impl Triggers<'_> {
 
     /// Writes what there is to say of a trigger where no run begins. Returns whether it had not been settled before.
     pub(crate) async fn settle_cause(self, cause: &Cause) -> Result<bool> {
-        self.runtime
-            .despite_conflicts(RunId(Uuid::nil()), || async {
-                let mut unit = self.runtime.store.begin().await?;
-                let first = cause.settle(&mut *unit, None).await?;
-                if first {
-                    unit.commit().await?;
-                }
-                Ok(first)
-            })
-            .await
+        pipeline::despite_conflicts(self.runtime, RunId(Uuid::nil()), || async {
+            let mut unit = self.runtime.store.begin().await?;
+            let first = cause.settle(&mut *unit, None).await?;
+            if first {
+                unit.commit().await?;
+            }
+            Ok(first)
+        })
+        .await
     }
 }
 

@@ -99,12 +99,12 @@ impl Backfills for Memory {
             date.step == DateStep::Claimed || date.step == DateStep::Begun && goes_on
         };
         let first = |step: DateStep| {
-            let dates = tables.dates_of(id).filter(|date| date.step == step);
+            let dates = dates_of(&tables, id).filter(|date| date.step == step);
             dates.copied().take(limit as usize).collect()
         };
         Ok(BackfillTurn {
-            active: tables.dates_of(id).filter(|date| open(date)).count() as u32,
-            redoing: tables.dates_of(id).any(|date| open(date) && date.redo),
+            active: dates_of(&tables, id).filter(|date| open(date)).count() as u32,
+            redoing: dates_of(&tables, id).any(|date| open(date) && date.redo),
             claimed: first(DateStep::Claimed),
             waiting: first(DateStep::Waiting),
         })
@@ -124,7 +124,7 @@ impl Backfills for Memory {
     async fn backfill_progress(&self, id: BackfillId) -> Result<BTreeMap<String, u32>> {
         let tables = self.shared.tables();
         let mut progress = BTreeMap::new();
-        for date in tables.dates_of(id) {
+        for date in dates_of(&tables, id) {
             let run = date.run.and_then(|run| tables.runs.get(&run));
             let standing = match date.step {
                 DateStep::Waiting => "waiting",
@@ -143,7 +143,7 @@ impl Backfills for Memory {
         limit: u32,
     ) -> Result<Vec<(BackfillDate, RunState)>> {
         let tables = self.shared.tables();
-        let begun = tables.dates_of(id).filter(|date| date.step != DateStep::Waiting);
+        let begun = dates_of(&tables, id).filter(|date| date.step != DateStep::Waiting);
         let with_state = begun.filter_map(|date| Some((*date, tables.runs.get(&date.run?)?.run.state)));
         Ok(with_state.filter(|(_, state)| states.contains(state)).take(limit as usize).collect())
     }
@@ -165,13 +165,11 @@ impl Backfills for Memory {
     }
 }
 
-impl Tables {
-    fn dates_of(&self, id: BackfillId) -> impl Iterator<Item = &BackfillDate> {
-        self.backfill_dates.range((id, Instant::MIN_UTC)..=(id, Instant::MAX_UTC)).map(|(_, date)| date)
-    }
+fn dates_of(tables: &Tables, id: BackfillId) -> impl Iterator<Item = &BackfillDate> {
+    tables.backfill_dates.range((id, Instant::MIN_UTC)..=(id, Instant::MAX_UTC)).map(|(_, date)| date)
+}
 
-    /// When the first backfill should be looked at, among those that pass.
-    pub(super) fn first_backfill(&self, passes: impl Fn(Instant) -> bool) -> Option<Instant> {
-        self.backfills.values().filter_map(|row| row.due_at).filter(|at| passes(*at)).min()
-    }
+/// When the first backfill should be looked at, among those that pass.
+pub(super) fn first_backfill(tables: &Tables, passes: impl Fn(Instant) -> bool) -> Option<Instant> {
+    tables.backfills.values().filter_map(|row| row.due_at).filter(|at| passes(*at)).min()
 }

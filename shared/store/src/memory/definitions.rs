@@ -5,7 +5,9 @@ use model::{Instant, TenantId, VersionId};
 
 use super::Memory;
 use super::constraints::holds;
+use super::schedules;
 use super::tables::{Tables, WorkflowRow};
+use super::triggers;
 use crate::{
     Activated, Active, Definitions, NewVersion, Pause, Paused, Registered, Result, VersionRecord,
     WorkflowRecord, normal,
@@ -20,7 +22,7 @@ impl Definitions for Memory {
             holds(known.contains(&new.tenant), "workflows_tenant_fkey")?;
             holds(!new.workflow.name.is_empty(), "a_workflow_has_a_name")?;
         }
-        Ok(new.iter().map(|new| tables.register(new)).collect())
+        Ok(new.iter().map(|new| register(&mut tables, new)).collect())
     }
 
     async fn archive(&self, tenant: TenantId, workflow: &str, at: Instant) -> Result<bool> {
@@ -29,8 +31,8 @@ impl Definitions for Memory {
             Some(row) if !row.archived => {
                 row.archived = true;
                 row.updated_at = row.updated_at.max(at);
-                tables.forget_schedules(tenant, workflow);
-                tables.remove_triggers(tenant, workflow);
+                schedules::forget_schedules(&mut tables, tenant, workflow);
+                triggers::remove_triggers(&mut tables, tenant, workflow);
                 true
             }
             _ => false,
@@ -103,20 +105,6 @@ impl Definitions for Memory {
 }
 
 impl Tables {
-    fn register(&mut self, new: &NewVersion) -> Registered {
-        let known = self
-            .versions_of(new.tenant, &new.workflow.name)
-            .find(|version| version.hash == new.hash)
-            .map(|found| (found.id, found.number));
-        let (version, number) = known.unwrap_or_else(|| self.make_version(new));
-        let changed = self.make_active(new, version);
-        if changed {
-            self.follow_schedules(new.tenant, &new.workflow, new.at);
-            self.replace_triggers(new.tenant, &new.workflow, new.at);
-        }
-        Registered { version, number, new: known.is_none(), changed }
-    }
-
     /// In the order of their numbers: ids are given in the same order.
     pub(super) fn versions_of(
         &self,
@@ -126,37 +114,6 @@ impl Tables {
         self.versions
             .values()
             .filter(move |version| version.tenant == tenant && version.workflow.name == workflow)
-    }
-
-    fn make_version(&mut self, new: &NewVersion) -> (VersionId, i32) {
-        let number =
-            self.versions_of(new.tenant, &new.workflow.name).next_back().map_or(0, |last| last.number) + 1;
-        let id = VersionId(self.versions.len() as i64 + 1);
-        let version = VersionRecord {
-            id,
-            tenant: new.tenant,
-            number,
-            hash: new.hash.clone(),
-            workflow: new.workflow.clone(),
-            source: normal::text(&new.source).into_owned(),
-            created_at: new.at,
-            created_by: normal::text(&new.by).into_owned(),
-        };
-        self.versions.insert(id, version);
-        (id, number)
-    }
-
-    fn make_active(&mut self, new: &NewVersion, version: VersionId) -> bool {
-        // A new workflow is out of use until it takes its first version.
-        let fresh = WorkflowRow {
-            archived: true,
-            pause: None,
-            active: version,
-            created_at: new.at,
-            updated_at: new.at,
-        };
-        let row = self.workflows.entry((new.tenant, new.workflow.name.clone())).or_insert(fresh);
-        row.take(version, new.at)
     }
 
     pub(super) fn workflow(&self, tenant: TenantId, name: &str) -> Option<WorkflowRecord> {
@@ -200,10 +157,50 @@ impl Tables {
         if !row.take(version.id, at) {
             return Activated::Already;
         }
-        self.follow_schedules(tenant, &version.workflow, at);
-        self.replace_triggers(tenant, &version.workflow, at);
+        schedules::follow_schedules(self, tenant, &version.workflow, at);
+        triggers::replace_triggers(self, tenant, &version.workflow, at);
         Activated::Changed
     }
+}
+
+fn register(tables: &mut Tables, new: &NewVersion) -> Registered {
+    let known = tables
+        .versions_of(new.tenant, &new.workflow.name)
+        .find(|version| version.hash == new.hash)
+        .map(|found| (found.id, found.number));
+    let (version, number) = known.unwrap_or_else(|| make_version(tables, new));
+    let changed = make_active(tables, new, version);
+    if changed {
+        schedules::follow_schedules(tables, new.tenant, &new.workflow, new.at);
+        triggers::replace_triggers(tables, new.tenant, &new.workflow, new.at);
+    }
+    Registered { version, number, new: known.is_none(), changed }
+}
+
+fn make_version(tables: &mut Tables, new: &NewVersion) -> (VersionId, i32) {
+    let number =
+        tables.versions_of(new.tenant, &new.workflow.name).next_back().map_or(0, |last| last.number) + 1;
+    let id = VersionId(tables.versions.len() as i64 + 1);
+    let version = VersionRecord {
+        id,
+        tenant: new.tenant,
+        number,
+        hash: new.hash.clone(),
+        workflow: new.workflow.clone(),
+        source: normal::text(&new.source).into_owned(),
+        created_at: new.at,
+        created_by: normal::text(&new.by).into_owned(),
+    };
+    tables.versions.insert(id, version);
+    (id, number)
+}
+
+fn make_active(tables: &mut Tables, new: &NewVersion, version: VersionId) -> bool {
+    // A new workflow is out of use until it takes its first version.
+    let fresh =
+        WorkflowRow { archived: true, pause: None, active: version, created_at: new.at, updated_at: new.at };
+    let row = tables.workflows.entry((new.tenant, new.workflow.name.clone())).or_insert(fresh);
+    row.take(version, new.at)
 }
 
 impl WorkflowRow {

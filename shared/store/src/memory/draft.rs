@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use super::admission::SlotTables;
 use super::constraints::{self, holds};
+use super::outbox;
 use super::shares::{ShareKey, ShareRow, Waiter};
 use super::tables::{RunRow, Tables, TimerKey};
 use super::triggers::{self, Heard, TriggerRow};
@@ -299,7 +300,7 @@ impl Draft {
         if let Some(slots) = self.slots {
             tables.slots = slots;
         }
-        tables.post(self.outbox)
+        outbox::post(tables, self.outbox)
     }
 }
 

@@ -13,7 +13,7 @@ use crate::{Load, Measured, Result, TenantLoad, Usage};
 #[async_trait]
 impl Measured for Memory {
     async fn load(&self) -> Result<Load> {
-        Ok(self.shared.tables().load())
+        Ok(load(&self.shared.tables()))
     }
 
     async fn usage(&self, tenant: TenantId, most: u32) -> Result<Usage> {
@@ -26,30 +26,28 @@ impl Measured for Memory {
     }
 }
 
-impl Tables {
-    fn load(&self) -> Load {
-        let runs = |state: RunState| {
-            let runs = self.runs.values().filter(|row| row.run.state == state).count();
-            (state, runs as u32)
-        };
-        let tenants: BTreeMap<&str, TenantId> = self.all_tenants().map(|(id, name, _)| (name, id)).collect();
-        Load {
-            runs: unfinished_runs().map(runs).collect(),
-            tenants: tenants.into_iter().map(|(name, tenant)| self.load_of(name, tenant)).collect(),
-            unsent: self.outbox.values().next().map(|(at, _)| *at),
-            timer: self.timers.values().map(|timer| timer.wake_at).min(),
-            dead_letters: (self.dead_letters.len() as u32).min(MAX_DEAD_LETTERS_COUNTED),
-        }
+fn load(tables: &Tables) -> Load {
+    let runs = |state: RunState| {
+        let runs = tables.runs.values().filter(|row| row.run.state == state).count();
+        (state, runs as u32)
+    };
+    let tenants: BTreeMap<&str, TenantId> = tables.all_tenants().map(|(id, name, _)| (name, id)).collect();
+    Load {
+        runs: unfinished_runs().map(runs).collect(),
+        tenants: tenants.into_iter().map(|(name, tenant)| load_of(tables, name, tenant)).collect(),
+        unsent: tables.outbox.values().next().map(|(at, _)| *at),
+        timer: tables.timers.values().map(|timer| timer.wake_at).min(),
+        dead_letters: (tables.dead_letters.len() as u32).min(MAX_DEAD_LETTERS_COUNTED),
     }
+}
 
-    fn load_of(&self, name: &str, tenant: TenantId) -> TenantLoad {
-        let unfinished =
-            || self.runs.values().filter(|row| row.run.tenant == tenant && !row.run.state.is_final());
-        let of = |state| (state, unfinished().map(|row| row.run.counts.of(state)).sum());
-        TenantLoad {
-            name: name.to_owned(),
-            tasks: unfinished_tasks().map(of).collect(),
-            waits_since: self.slots.waits_since(tenant),
-        }
+fn load_of(tables: &Tables, name: &str, tenant: TenantId) -> TenantLoad {
+    let unfinished =
+        || tables.runs.values().filter(|row| row.run.tenant == tenant && !row.run.state.is_final());
+    let of = |state| (state, unfinished().map(|row| row.run.counts.of(state)).sum());
+    TenantLoad {
+        name: name.to_owned(),
+        tasks: unfinished_tasks().map(of).collect(),
+        waits_since: tables.slots.waits_since(tenant),
     }
 }

@@ -4,6 +4,9 @@ use async_trait::async_trait;
 use model::{Instant, Run, RunId};
 
 use super::Memory;
+use super::backfills;
+use super::schedules;
+use super::triggers;
 use crate::{Agenda, Maintenance, Result};
 
 #[async_trait]
@@ -15,18 +18,18 @@ impl Maintenance for Memory {
             timer: timers().min(),
             next_timer: timers()
                 .filter(|at| *at > now)
-                .chain(tables.first_schedule(|at| at > now))
-                .chain(tables.first_backfill(|at| at > now))
+                .chain(schedules::first_schedule(&tables, |at| at > now))
+                .chain(backfills::first_backfill(&tables, |at| at > now))
                 .min(),
-            schedule: tables.first_schedule(|_| true),
-            backfill: tables.first_backfill(|_| true),
+            schedule: schedules::first_schedule(&tables, |_| true),
+            backfill: backfills::first_backfill(&tables, |_| true),
             recheck: tables.runs.values().filter_map(|row| row.recheck_at).min(),
             unsent: tables.outbox.values().next().map(|(at, _)| *at),
             granted: tables.slots.first_granted(),
             room: tables.slots.has_room(),
             worker: tables.most_silent(),
             retention: Some(tables.retention_at.unwrap_or(Instant::UNIX_EPOCH)),
-            trigger: tables.first_trigger(),
+            trigger: triggers::first_trigger(&tables),
             neglected: tables.runs.values().any(|row| row.recheck_at.is_none() && is_lost(&row.run)),
         })
     }

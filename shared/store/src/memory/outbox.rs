@@ -27,13 +27,11 @@ impl Outbox for Memory {
     }
 }
 
-impl Tables {
-    /// Writes what a unit has to say into the outbox.
-    pub(super) fn post(&mut self, said: Vec<(Instant, Message)>) -> Option<Unsent> {
-        let at = said.iter().map(|(at, _)| *at).min()?;
-        let messages: Vec<Message> = said.into_iter().map(|(_, message)| message).collect();
-        self.last_post += 1;
-        self.outbox.insert(self.last_post, (at, messages.clone()));
-        Some(Unsent { id: self.last_post, messages })
-    }
+/// Writes what a unit has to say into the outbox.
+pub(super) fn post(tables: &mut Tables, said: Vec<(Instant, Message)>) -> Option<Unsent> {
+    let at = said.iter().map(|(at, _)| *at).min()?;
+    let messages: Vec<Message> = said.into_iter().map(|(_, message)| message).collect();
+    tables.last_post += 1;
+    tables.outbox.insert(tables.last_post, (at, messages.clone()));
+    Some(Unsent { id: tables.last_post, messages })
 }

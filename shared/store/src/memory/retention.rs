@@ -41,7 +41,7 @@ impl Retention for Memory {
     }
 
     async fn documents(&self, part: Part, runs: &[RunId]) -> Result<Vec<Value>> {
-        Ok(self.shared.tables().documents(part, runs))
+        Ok(documents(&self.shared.tables(), part, runs))
     }
 
     async fn turn_pages(&self, _: Instant, _: Instant) -> Result<()> {
@@ -100,46 +100,44 @@ impl Retention for Memory {
     }
 }
 
-impl Tables {
-    pub(super) fn documents(&self, part: Part, runs: &[RunId]) -> Vec<Value> {
-        let wanted: BTreeSet<RunId> = runs.iter().copied().collect();
-        match part {
-            Part::Outputs => {
-                let outputs = self.outputs.iter().filter(|(key, _)| wanted.contains(&key.run));
-                let outputs =
-                    outputs.map(|(key, output)| json!({"run": key.run, "task": key.task, "output": output}));
-                outputs.collect()
-            }
-            Part::Logs => {
-                let logs = self.logs.iter().filter(|((key, ..), _)| wanted.contains(&key.run));
-                let document = |((key, attempt, first), lines): (&(model::TaskKey, u32, u32), &Vec<_>)| {
-                    let count = lines.len();
-                    json!({"run": key.run, "idx": key.task, "attempt": attempt, "first": first, "count": count, "lines": lines})
-                };
-                logs.map(document).collect()
-            }
-            Part::Whole => runs.iter().filter_map(|run| self.document(*run)).collect(),
+pub(super) fn documents(tables: &Tables, part: Part, runs: &[RunId]) -> Vec<Value> {
+    let wanted: BTreeSet<RunId> = runs.iter().copied().collect();
+    match part {
+        Part::Outputs => {
+            let outputs = tables.outputs.iter().filter(|(key, _)| wanted.contains(&key.run));
+            let outputs =
+                outputs.map(|(key, output)| json!({"run": key.run, "task": key.task, "output": output}));
+            outputs.collect()
         }
+        Part::Logs => {
+            let logs = tables.logs.iter().filter(|((key, ..), _)| wanted.contains(&key.run));
+            let document = |((key, attempt, first), lines): (&(model::TaskKey, u32, u32), &Vec<_>)| {
+                let count = lines.len();
+                json!({"run": key.run, "idx": key.task, "attempt": attempt, "first": first, "count": count, "lines": lines})
+            };
+            logs.map(document).collect()
+        }
+        Part::Whole => runs.iter().filter_map(|run| document(tables, *run)).collect(),
     }
+}
 
-    fn document(&self, id: RunId) -> Option<Value> {
-        let row = self.runs.get(&id)?;
-        let tasks = self.tasks_of(id, None).map(|(key, task)| {
-            json!({"run": id, "idx": key.task, "state": task.state.name(), "attempt": task.attempt})
-        });
-        let events: Vec<Value> = self.events(id, 0, u32::MAX).iter().map(|(_, event)| json!(event)).collect();
-        Some(json!({
-            "run": {"id": id, "workflow": row.run.workflow, "state": row.run.state.name()},
-            "facts": {"inputs": row.facts.inputs, "labels": row.facts.labels},
-            "tasks": tasks.collect::<Vec<_>>(),
-            "outputs": self.documents(Part::Outputs, &[id]),
-            "logs": self.documents(Part::Logs, &[id]),
-            "events": events,
-        }))
-    }
+fn document(tables: &Tables, id: RunId) -> Option<Value> {
+    let row = tables.runs.get(&id)?;
+    let tasks = tables.tasks_of(id, None).map(|(key, task)| {
+        json!({"run": id, "idx": key.task, "state": task.state.name(), "attempt": task.attempt})
+    });
+    let events: Vec<Value> = tables.events(id, 0, u32::MAX).iter().map(|(_, event)| json!(event)).collect();
+    Some(json!({
+        "run": {"id": id, "workflow": row.run.workflow, "state": row.run.state.name()},
+        "facts": {"inputs": row.facts.inputs, "labels": row.facts.labels},
+        "tasks": tasks.collect::<Vec<_>>(),
+        "outputs": documents(tables, Part::Outputs, &[id]),
+        "logs": documents(tables, Part::Logs, &[id]),
+        "events": events,
+    }))
+}
 
-    pub(super) fn has_forgotten(&self, part: Part, run: &Run) -> bool {
-        let place = self.forgotten.get(&(part, run.state));
-        run.finished_at.is_some_and(|at| place.is_some_and(|place| (at, run.id) <= *place))
-    }
+pub(super) fn has_forgotten(tables: &Tables, part: Part, run: &Run) -> bool {
+    let place = tables.forgotten.get(&(part, run.state));
+    run.finished_at.is_some_and(|at| place.is_some_and(|place| (at, run.id) <= *place))
 }

@@ -59,29 +59,28 @@ fn written(record: ScheduleRecord) -> ScheduleRecord {
     }
 }
 
-impl Tables {
-    /// Makes the rows of a workflow's schedules follow from its active version.
-    pub(super) fn follow_schedules(&mut self, tenant: TenantId, workflow: &Workflow, at: Instant) {
-        let kept = |name: &String| workflow.schedules.iter().any(|schedule| schedule.name == *name);
-        self.schedules
-            .retain(|(of, name, schedule), _| *of != tenant || *name != workflow.name || kept(schedule));
-        for schedule in &workflow.schedules {
-            let key = (tenant, workflow.name.clone(), schedule.name.clone());
-            let row = match self.schedules.remove(&key) {
-                Some(known) => written(known.rewritten(schedule.clone(), at)),
-                None => ScheduleRecord::new(tenant, &workflow.name, schedule.clone(), at),
-            };
-            self.schedules.insert(key, row);
-        }
+/// Makes the rows of a workflow's schedules follow from its active version.
+pub(super) fn follow_schedules(tables: &mut Tables, tenant: TenantId, workflow: &Workflow, at: Instant) {
+    let kept = |name: &String| workflow.schedules.iter().any(|schedule| schedule.name == *name);
+    tables
+        .schedules
+        .retain(|(of, name, schedule), _| *of != tenant || *name != workflow.name || kept(schedule));
+    for schedule in &workflow.schedules {
+        let key = (tenant, workflow.name.clone(), schedule.name.clone());
+        let row = match tables.schedules.remove(&key) {
+            Some(known) => written(known.rewritten(schedule.clone(), at)),
+            None => ScheduleRecord::new(tenant, &workflow.name, schedule.clone(), at),
+        };
+        tables.schedules.insert(key, row);
     }
+}
 
-    /// Forgets the schedules of a workflow that is taken out of use.
-    pub(super) fn forget_schedules(&mut self, tenant: TenantId, workflow: &str) {
-        self.schedules.retain(|(of, name, _), _| *of != tenant || name != workflow);
-    }
+/// Forgets the schedules of a workflow that is taken out of use.
+pub(super) fn forget_schedules(tables: &mut Tables, tenant: TenantId, workflow: &str) {
+    tables.schedules.retain(|(of, name, _), _| *of != tenant || name != workflow);
+}
 
-    /// When the first schedule should be looked at, among those that pass.
-    pub(super) fn first_schedule(&self, passes: impl Fn(Instant) -> bool) -> Option<Instant> {
-        self.schedules.values().filter_map(|row| row.due_at).filter(|at| passes(*at)).min()
-    }
+/// When the first schedule should be looked at, among those that pass.
+pub(super) fn first_schedule(tables: &Tables, passes: impl Fn(Instant) -> bool) -> Option<Instant> {
+    tables.schedules.values().filter_map(|row| row.due_at).filter(|at| passes(*at)).min()
 }

@@ -25,7 +25,6 @@ pub(super) struct ShareRow {
 pub(super) type Waiter = (TaskKey, u32);
 
 impl Tables {}
-
 impl Draft {
     pub(super) fn share(&mut self, tables: &Tables, ask: &ShareAsk) -> Result<Share> {
         let (name, key) = (normal::label(&ask.name).into_owned(), normal::label(&ask.key).into_owned());

@@ -9,6 +9,8 @@ use serde_json::Value;
 use tokio::sync::OwnedMutexGuard;
 
 use super::draft::Draft;
+use super::inspection;
+use super::retention;
 use super::{Memory, Shared};
 use crate::{
     ConcurrencyMember, Context, Created, DueTimer, Error, NewRunRecord, Part, Result, Share, ShareAsk,
@@ -116,11 +118,11 @@ impl Transaction for MemoryTransaction {
     }
 
     async fn has_forgotten_outputs(&mut self, run: &Run) -> Result<bool> {
-        Ok(self.shared.tables().has_forgotten(Part::Outputs, run))
+        Ok(retention::has_forgotten(&self.shared.tables(), Part::Outputs, run))
     }
 
     async fn audit(&mut self, run: RunId) -> Result<Audit> {
-        Ok(self.shared.tables().audit(run))
+        Ok(inspection::audit(&self.shared.tables(), run))
     }
 
     async fn signal(&mut self, run: RunId, name: &str) -> Result<Option<Value>> {

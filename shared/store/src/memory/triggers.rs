@@ -42,69 +42,68 @@ impl TriggerRow {
 /// What triggers heard of, by trigger and event.
 pub(super) type Heard = BTreeMap<(TriggerKey, Uuid), TriggerEvent>;
 
-impl Tables {
-    /// Makes the triggers of a workflow those of the version that became active.
-    pub(super) fn replace_triggers(&mut self, tenant: TenantId, workflow: &Workflow, at: Instant) {
-        let key = |name: &str| TriggerKey { tenant, workflow: workflow.name.clone(), name: name.to_owned() };
-        let listed = |name: &str| workflow.triggers.iter().any(|trigger| trigger.name == name);
-        self.triggers
-            .retain(|key, _| key.tenant != tenant || key.workflow != workflow.name || listed(&key.name));
-        for trigger in &workflow.triggers {
-            let due_at = matches!(trigger.on, TriggerOn::Sensor { .. }).then_some(at);
-            let fresh = TriggerRow {
-                trigger: trigger.clone(),
-                due_at,
-                held: None,
-                watermark: Value::Null,
-                failures: 0,
-                revision: 0,
-                paused: None,
-            };
-            let row = self.triggers.entry(key(&trigger.name)).or_insert_with(|| fresh.clone());
-            let revision = row.revision + 1;
-            match row.trigger.on == trigger.on {
-                true => row.trigger = trigger.clone(),
-                false => *row = fresh,
-            }
-            row.revision = revision;
+/// Makes the triggers of a workflow those of the version that became active.
+pub(super) fn replace_triggers(tables: &mut Tables, tenant: TenantId, workflow: &Workflow, at: Instant) {
+    let key = |name: &str| TriggerKey { tenant, workflow: workflow.name.clone(), name: name.to_owned() };
+    let listed = |name: &str| workflow.triggers.iter().any(|trigger| trigger.name == name);
+    tables
+        .triggers
+        .retain(|key, _| key.tenant != tenant || key.workflow != workflow.name || listed(&key.name));
+    for trigger in &workflow.triggers {
+        let due_at = matches!(trigger.on, TriggerOn::Sensor { .. }).then_some(at);
+        let fresh = TriggerRow {
+            trigger: trigger.clone(),
+            due_at,
+            held: None,
+            watermark: Value::Null,
+            failures: 0,
+            revision: 0,
+            paused: None,
+        };
+        let row = tables.triggers.entry(key(&trigger.name)).or_insert_with(|| fresh.clone());
+        let revision = row.revision + 1;
+        match row.trigger.on == trigger.on {
+            true => row.trigger = trigger.clone(),
+            false => *row = fresh,
         }
-        self.hold_triggers(tenant, &workflow.name);
+        row.revision = revision;
     }
+    tables.hold_triggers(tenant, &workflow.name);
+}
 
-    pub(super) fn remove_triggers(&mut self, tenant: TenantId, workflow: &str) {
-        self.triggers.retain(|key, _| key.tenant != tenant || key.workflow != workflow);
-    }
+pub(super) fn remove_triggers(tables: &mut Tables, tenant: TenantId, workflow: &str) {
+    tables.triggers.retain(|key, _| key.tenant != tenant || key.workflow != workflow);
+}
 
-    /// When the first trigger is due.
-    pub(super) fn first_trigger(&self) -> Option<Instant> {
-        self.triggers.values().filter(|row| row.paused.is_none()).filter_map(|row| row.due_at).min()
-    }
+/// When the first trigger is due.
+pub(super) fn first_trigger(tables: &Tables) -> Option<Instant> {
+    tables.triggers.values().filter(|row| row.paused.is_none()).filter_map(|row| row.due_at).min()
+}
 
-    fn heard(&self, key: &TriggerKey) -> Vec<TriggerEvent> {
-        let all = (key.clone(), Uuid::nil())..=(key.clone(), Uuid::max());
-        let mut heard: Vec<TriggerEvent> = self.heard.range(all).map(|(_, event)| event.clone()).collect();
-        heard.sort_by_key(|event| (std::cmp::Reverse(event.at), event.id));
-        heard
-    }
+fn heard(tables: &Tables, key: &TriggerKey) -> Vec<TriggerEvent> {
+    let all = (key.clone(), Uuid::nil())..=(key.clone(), Uuid::max());
+    let mut heard: Vec<TriggerEvent> = tables.heard.range(all).map(|(_, event)| event.clone()).collect();
+    heard.sort_by_key(|event| (std::cmp::Reverse(event.at), event.id));
+    heard
+}
 
-    fn trigger_record(&self, key: &TriggerKey, row: &TriggerRow) -> TriggerRecord {
-        TriggerRecord {
-            key: key.clone(),
-            trigger: row.trigger.clone(),
-            due_at: row.due_at,
-            held: row.held.clone(),
-            watermark: row.watermark.clone(),
-            failures: row.failures,
-            revision: row.revision,
-            paused: row.paused.clone(),
-            last: self.heard(key).into_iter().next(),
-        }
+fn trigger_record(tables: &Tables, key: &TriggerKey, row: &TriggerRow) -> TriggerRecord {
+    TriggerRecord {
+        key: key.clone(),
+        trigger: row.trigger.clone(),
+        due_at: row.due_at,
+        held: row.held.clone(),
+        watermark: row.watermark.clone(),
+        failures: row.failures,
+        revision: row.revision,
+        paused: row.paused.clone(),
+        last: heard(tables, key).into_iter().next(),
     }
+}
 
-    fn trigger_records(&self, wanted: impl Fn(&TriggerKey, &TriggerRow) -> bool) -> Vec<TriggerRecord> {
-        let found = self.triggers.iter().filter(|(key, row)| wanted(key, row));
-        found.map(|(key, row)| self.trigger_record(key, row)).collect()
-    }
+fn trigger_records(tables: &Tables, wanted: impl Fn(&TriggerKey, &TriggerRow) -> bool) -> Vec<TriggerRecord> {
+    let found = tables.triggers.iter().filter(|(key, row)| wanted(key, row));
+    found.map(|(key, row)| trigger_record(tables, key, row)).collect()
 }
 
 impl MemoryTransaction {
@@ -183,11 +182,11 @@ pub(super) fn remember(heard: &mut Heard, noted: Heard) {
 impl Triggers for Memory {
     async fn trigger(&self, key: &TriggerKey) -> Result<Option<TriggerRecord>> {
         let tables = self.shared.tables();
-        Ok(tables.triggers.get(key).map(|row| tables.trigger_record(key, row)))
+        Ok(tables.triggers.get(key).map(|row| trigger_record(&tables, key, row)))
     }
 
     async fn triggers(&self, tenant: TenantId, filter: &TriggerFilter) -> Result<Vec<TriggerRecord>> {
-        let mut found = self.shared.tables().trigger_records(|key, _| {
+        let mut found = trigger_records(&self.shared.tables(), |key, _| {
             let place = (&key.workflow, &key.name);
             key.tenant == tenant
                 && filter.workflow.as_ref().is_none_or(|workflow| *workflow == key.workflow)
@@ -198,7 +197,7 @@ impl Triggers for Memory {
     }
 
     async fn triggers_on(&self, tenant: TenantId, kind: &str, by: &str) -> Result<Vec<TriggerRecord>> {
-        Ok(self.shared.tables().trigger_records(|key, row| {
+        Ok(trigger_records(&self.shared.tables(), |key, row| {
             key.tenant == tenant
                 && row.paused.is_none()
                 && row.trigger.kind() == kind
@@ -208,7 +207,7 @@ impl Triggers for Memory {
 
     async fn due_triggers(&self, now: Instant, limit: u32) -> Result<Vec<TriggerRecord>> {
         let is_due = |row: &TriggerRow| row.paused.is_none() && row.due_at.is_some_and(|at| at <= now);
-        let mut found = self.shared.tables().trigger_records(|_, row| is_due(row));
+        let mut found = trigger_records(&self.shared.tables(), |_, row| is_due(row));
         found.sort_by_key(|record| (record.due_at, record.key.clone()));
         found.truncate(limit as usize);
         Ok(found)
@@ -241,13 +240,13 @@ impl Triggers for Memory {
     }
 
     async fn trigger_events(&self, key: &TriggerKey, limit: u32) -> Result<Vec<TriggerEvent>> {
-        let mut heard = self.shared.tables().heard(key);
+        let mut heard = heard(&self.shared.tables(), key);
         heard.truncate(limit as usize);
         Ok(heard)
     }
 
     async fn runs_triggered(&self, key: &TriggerKey, since: Instant) -> Result<u32> {
-        let heard = self.shared.tables().heard(key);
+        let heard = heard(&self.shared.tables(), key);
         Ok(heard.iter().filter(|event| event.at >= since && event.run.is_some()).count() as u32)
     }
 

@@ -22,7 +22,7 @@ impl Workers for Memory {
         let row = tables.workers.entry(worker).and_modify(later).or_insert(fresh);
         row.facts = facts.or(row.facts.take());
         let order = row.order.clone();
-        Ok(HeartbeatReply { holds: tables.held().filter(|held| held.worker == worker).collect(), order })
+        Ok(HeartbeatReply { holds: held(&tables).filter(|held| held.worker == worker).collect(), order })
     }
 
     async fn farewell(&self, worker: WorkerId) -> Result<Option<WorkerCommand>> {
@@ -89,21 +89,21 @@ impl Tables {
                 .get(&held.worker)
                 .is_none_or(|row| silent.contains(&Silence { worker: held.worker, heard_at: row.heard_at }))
         };
-        self.held().filter(is_lost).take(limit as usize).collect()
+        held(self).filter(is_lost).take(limit as usize).collect()
     }
 
     pub(super) fn most_silent(&self) -> Option<Instant> {
-        let abandoned = self.held().any(|held| !self.workers.contains_key(&held.worker));
+        let abandoned = held(self).any(|held| !self.workers.contains_key(&held.worker));
         if abandoned {
             Some(Instant::UNIX_EPOCH)
         } else {
             self.workers.values().map(|row| row.heard_at).min()
         }
     }
+}
 
-    /// Every attempt that a worker holds.
-    fn held(&self) -> impl Iterator<Item = Claim> {
-        let held = self.tasks.iter().filter_map(|(key, task)| Some((*key, task.attempt, task.worker?)));
-        held.map(|(key, attempt, worker)| Claim { key, attempt, worker })
-    }
+/// Every attempt that a worker holds.
+fn held(tables: &Tables) -> impl Iterator<Item = Claim> {
+    let held = tables.tasks.iter().filter_map(|(key, task)| Some((*key, task.attempt, task.worker?)));
+    held.map(|(key, attempt, worker)| Claim { key, attempt, worker })
 }

@@ -12,31 +12,31 @@ pub struct Changes {
     pub run: Run,
     /// The tasks that changed, as they shall be.
     pub tasks: Vec<Task>,
-    /// The tasks that came into being: children of a fan-out.
+    /// The tasks that were created: children of a fan-out.
     pub new_tasks: Vec<Task>,
-    /// The items that children are about.
+    /// The items that children work on.
     pub items: Vec<(TaskIndex, Value)>,
-    /// Tasks whose earlier output counts no longer.
+    /// Tasks whose earlier output no longer counts.
     pub withdrawn: Vec<TaskIndex>,
-    /// Outputs of tasks that succeeded, after those that count no longer are gone.
+    /// Outputs of tasks that succeeded, written after the withdrawn ones are deleted.
     pub outputs: Vec<(TaskIndex, Value)>,
-    /// Attempts that are over, though their task goes on or ended by another one.
+    /// Attempts that are over while their task goes on, or was ended by another attempt.
     pub attempts: Vec<AttemptRecord>,
     /// Events in order; the first one's number is what `run.events` was before them.
     pub events: Vec<Event>,
-    /// Timers to set, after those that are no longer wanted are gone.
+    /// Timers to set, after the unset ones are deleted.
     pub timers: Vec<Timer>,
-    /// Whose timers are no longer wanted: a task's, or the run's own.
+    /// Tasks whose timers are deleted; none stands for the run's own timers.
     pub unset_timers: Vec<Option<TaskIndex>>,
-    /// Signals that came before anyone waited for them.
+    /// Signals that arrived before a task waited for them.
     pub kept_signals: Vec<Signal>,
-    /// Names of kept signals that somebody took.
+    /// Names of kept signals that a task has consumed.
     pub taken_signals: Vec<String>,
-    /// Tasks carried out for several runs that ended, and whether well.
+    /// Shared tasks that this run executed and that ended, and whether they succeeded.
     pub shares_ended: Vec<(TaskIndex, bool)>,
-    /// Tasks that no longer wait for one of another run.
+    /// Tasks that no longer wait for a shared task of another run.
     pub waits_over: Vec<TaskIndex>,
-    /// Messages that must go out once this is committed, whatever happens to the process.
+    /// Messages that must be published after the commit, even if this process dies.
     pub outbox: Vec<Message>,
     /// When the sweep should look at the run again; none once it has ended.
     pub recheck: Recheck,
@@ -45,42 +45,42 @@ pub struct Changes {
 /// A signal that was sent to a run.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Signal {
-    /// What it is called.
+    /// The name that `wait_for_signal` tasks refer to.
     pub name: String,
-    /// What it carries.
+    /// The data that the sender attached.
     pub payload: Value,
 }
 
 /// When the sweep should look at a run again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Recheck {
-    /// As was set before: steps of a run do not touch it.
+    /// When it was due before: steps of a run do not change it.
     Keep,
-    /// At this instant.
+    /// At this instant, whatever was set before.
     At(Instant),
-    /// At this instant, or at the one that was set before if that is earlier.
+    /// At this instant, or when it was due before if that is earlier.
     By(Instant),
-    /// Never: the run has ended, or nothing of what it waits for can get lost.
+    /// Never: the run has ended, or nothing that it waits for can get lost.
     Never,
 }
 
-/// One attempt that is over, kept for its history. The attempt in hand is in the task's own row.
+/// An attempt that is over, kept for the task's history. The current attempt is in the task's own row.
 #[derive(Clone, PartialEq, Debug)]
 pub struct AttemptRecord {
-    /// The task.
+    /// The task it was an attempt at.
     pub task: TaskIndex,
-    /// The attempt's number.
+    /// The attempt's number, from 1.
     pub attempt: u32,
     /// How it ended: `succeeded`, `failed` or `cancelled`.
     pub state: TaskState,
-    /// Who held it.
+    /// The worker that held it.
     pub worker: Option<WorkerId>,
     /// When a worker took it.
     pub started_at: Option<Instant>,
-    /// When it ended.
+    /// When it ended or was given up.
     pub finished_at: Instant,
-    /// What went wrong.
+    /// What went wrong, if it failed.
     pub failure: Option<Failure>,
-    /// What was decided about another try, in words.
+    /// Whether another attempt follows and why, in words.
     pub decision: String,
 }

@@ -8,23 +8,23 @@ use crate::{Child, Instant, TaskIndex};
 /// One change of state: when, what, to which task, by whom, and why.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Event {
-    /// When it happened.
+    /// When the change was decided.
     pub at: Instant,
-    /// What happened.
+    /// The kind of change.
     pub kind: EventKind,
     /// The task it happened to; none for the run itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskIndex>,
-    /// The task's place, if it is a child of a fan-out.
+    /// Which child the task is, if it is one of a fan-out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub child: Option<Child>,
-    /// The attempt; 0 where none is meant.
+    /// The attempt; 0 if the event is not about one.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub attempt: u32,
-    /// Who caused it; none for the engine itself.
+    /// Who caused it; none if the engine did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actor: Option<String>,
-    /// What else is worth knowing.
+    /// Details that depend on the kind.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub data: Value,
 }
@@ -42,16 +42,16 @@ pub enum EventKind {
     /// Its first task was given a slot.
     #[serde(rename = "run.started")]
     RunStarted,
-    /// Others in its group have ended: it may begin.
+    /// Other runs of its concurrency group have ended: it may begin.
     #[serde(rename = "run.admitted")]
     RunAdmitted,
-    /// It took longer than it may.
+    /// It exceeded its `timeout_seconds`.
     #[serde(rename = "run.timed_out")]
     RunTimedOut,
-    /// It should have ended by now; it goes on.
+    /// It exceeded its `deadline_seconds`, and goes on.
     #[serde(rename = "run.missed_deadline")]
     RunMissedDeadline,
-    /// Someone was told what became of it, or could not be.
+    /// A callback about it was delivered, or could not be.
     #[serde(rename = "run.called_back")]
     RunCalledBack,
     /// A signal was sent to it.
@@ -66,31 +66,31 @@ pub enum EventKind {
     /// A person retried what failed in it.
     #[serde(rename = "run.retried")]
     RunRetried,
-    /// A person wants it looked at for anything that got lost.
+    /// A person asked for a check for anything that was lost.
     #[serde(rename = "run.evaluated")]
     RunEvaluated,
     /// It cannot go on although it has not ended.
     #[serde(rename = "run.stalled")]
     RunStalled,
-    /// What was noted about it did not fit its rows, and was put right.
+    /// Its counters did not match its rows and were corrected.
     #[serde(rename = "run.repaired")]
     RunRepaired,
-    /// It ended well.
+    /// It ended and succeeded.
     #[serde(rename = "run.succeeded")]
     RunSucceeded,
-    /// It ended badly.
+    /// It ended and failed.
     #[serde(rename = "run.failed")]
     RunFailed,
-    /// It was cancelled.
+    /// A person or a policy cancelled it.
     #[serde(rename = "run.cancelled")]
     RunCancelled,
-    /// A task found no slot and stands in line.
+    /// A task found no free slot and waits for one.
     #[serde(rename = "task.queued")]
     TaskQueued,
     /// A task was given a slot.
     #[serde(rename = "task.dispatched")]
     TaskDispatched,
-    /// Its work message had to be sent once more.
+    /// Its work message was published once more.
     #[serde(rename = "task.redispatched")]
     TaskRedispatched,
     /// A worker took it.
@@ -99,19 +99,19 @@ pub enum EventKind {
     /// It waits for a timer.
     #[serde(rename = "task.sleeping")]
     TaskSleeping,
-    /// It waits for a signal or an answer.
+    /// It waits for a signal or an approval.
     #[serde(rename = "task.waiting")]
     TaskWaiting,
-    /// Its children came into being.
+    /// Its children were created.
     #[serde(rename = "task.fanned_out")]
     TaskFannedOut,
-    /// Its worker had to end and handed it back: another one carries it out.
+    /// Its worker had to stop and handed it back: another worker executes it.
     #[serde(rename = "task.handed_back")]
     TaskHandedBack,
     /// It will be tried again.
     #[serde(rename = "task.retrying")]
     TaskRetrying,
-    /// It delivered.
+    /// One of its attempts succeeded.
     #[serde(rename = "task.succeeded")]
     TaskSucceeded,
     /// It failed for good.
@@ -120,16 +120,16 @@ pub enum EventKind {
     /// Something it depends on failed.
     #[serde(rename = "task.upstream_failed")]
     TaskUpstreamFailed,
-    /// It is not needed.
+    /// It does not have to run.
     #[serde(rename = "task.skipped")]
     TaskSkipped,
-    /// It was cancelled.
+    /// A person or a policy cancelled it.
     #[serde(rename = "task.cancelled")]
     TaskCancelled,
-    /// It is re-run, since a person cleared it or what it depends on, or retried the run.
+    /// It is re-run: a person cleared it or a task it depends on, or retried the run.
     #[serde(rename = "task.cleared")]
     TaskCleared,
-    /// A person said how it ended.
+    /// A person decided how it ended.
     #[serde(rename = "task.marked")]
     TaskMarked,
     /// A person ended its sleep, or the delay before its next attempt.

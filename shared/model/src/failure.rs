@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What kind of trouble it was; the retry decision starts here.
+/// The kind of failure; the retry decision starts here.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorClass {
@@ -10,7 +10,7 @@ pub enum ErrorClass {
     Transient,
     /// Will not pass: bad config, permission, not found. Never retried.
     Permanent,
-    /// The process was killed from outside: retried once.
+    /// The process was killed by someone else: retried once.
     Killed,
     /// The worker went silent: retried while the policy allows.
     WorkerLost,
@@ -19,11 +19,11 @@ pub enum ErrorClass {
 }
 
 impl ErrorClass {
-    /// All of them.
+    /// Every class, in the order of their declaration.
     pub const ALL: [ErrorClass; 5] =
         [Self::Transient, Self::Permanent, Self::Killed, Self::WorkerLost, Self::Timeout];
 
-    /// The name used in rows, messages and answers.
+    /// The name used in rows, messages and API responses.
     pub fn name(self) -> &'static str {
         match self {
             Self::Transient => "transient",
@@ -38,7 +38,7 @@ impl ErrorClass {
 /// One failure as an attempt reports it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Failure {
-    /// What kind of trouble.
+    /// The kind of failure, which decides about a retry.
     pub class: ErrorClass,
     /// In words, for a person.
     pub message: String,
@@ -53,7 +53,7 @@ impl Failure {
         Self { class, message: message.into(), exit_code: None }
     }
 
-    /// A failure that trying again cannot mend.
+    /// A failure that another attempt cannot fix.
     pub fn permanent(message: impl Into<String>) -> Self {
         Self::new(ErrorClass::Permanent, message)
     }

@@ -64,7 +64,7 @@ impl TenantId {
 #[serde(transparent)]
 pub struct VersionId(pub i64);
 
-/// A task's place in its version's list of tasks; small, so that hot rows stay small.
+/// A task's position in its version's list of tasks; small, so that hot rows stay small.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct TaskIndex(pub u32);
@@ -79,7 +79,7 @@ impl TaskIndex {
 /// One task of one run.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct TaskKey {
-    /// The run.
+    /// The run that the task belongs to.
     pub run: RunId,
     /// The task within it.
     pub task: TaskIndex,
@@ -104,23 +104,23 @@ impl FromStr for WorkerId {
     }
 }
 
-/// Names one backfill.
+/// Names one backfill, across all tenants.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct BackfillId(pub Uuid);
 
 impl BackfillId {
-    /// What the groups of backfills begin with.
-    const LANE: &'static str = "backfill:";
+    /// The prefix of the concurrency groups of backfills.
+    const GROUP_PREFIX: &'static str = "backfill:";
 
-    /// The group of its runs: the end of one lets the next begin.
+    /// The concurrency group of its runs: when one ends, the next may begin.
     pub fn concurrency_group(self) -> String {
-        format!("{}{}", Self::LANE, self.0)
+        format!("{}{}", Self::GROUP_PREFIX, self.0)
     }
 
-    /// The backfill whose group it is, if it is one's.
+    /// The backfill that the group belongs to, if it is a backfill's.
     pub fn of_concurrency_group(group: &str) -> Option<Self> {
-        group.strip_prefix(Self::LANE)?.parse().ok()
+        group.strip_prefix(Self::GROUP_PREFIX)?.parse().ok()
     }
 }
 

@@ -20,20 +20,20 @@ pub use polls::{PollDue, Watch};
 pub use topic::Topic;
 pub use workers::{WorkerHeartbeat, WorkerKill, WorkerRegistered};
 
-/// The queue whose executors carry out callbacks.
+/// The queue whose executors perform callbacks.
 pub const CALLBACK_QUEUE: &str = "light";
 
 /// Declares the closed set of messages: each variant carries the body of the same name and has one versioned type.
 macro_rules! messages {
     ($($(#[$doc:meta])+ $name:ident = $kind:literal,)+) => {
-        /// One message.
+        /// Everything that is ever published, each with its body.
         #[derive(Clone, PartialEq, Debug)]
         pub enum Message {
             $($(#[$doc])+ $name($name),)+
         }
 
         impl Message {
-            /// The versioned type, as it stands in the CloudEvent.
+            /// The versioned type in the CloudEvent.
             pub fn kind(&self) -> &'static str {
                 match self {
                     $(Self::$name(_) => $kind,)+
@@ -48,7 +48,7 @@ macro_rules! messages {
                 data.expect("message bodies have string keys only")
             }
 
-            /// The data of the CloudEvent, written.
+            /// The data of the CloudEvent, as JSON text.
             pub fn written(&self) -> Vec<u8> {
                 let data = match self {
                     $(Self::$name(body) => serde_json::to_vec(body),)+
@@ -65,7 +65,7 @@ macro_rules! messages {
                 }
             }
 
-            /// The message of that type and written data.
+            /// The message of that type and data, read from JSON text.
             pub fn read(kind: &str, data: &[u8]) -> Result<Self, DecodeError> {
                 let bad = |source| DecodeError::BadData { kind: kind.into(), source };
                 match kind {
@@ -80,50 +80,50 @@ macro_rules! messages {
 messages! {
     /// Someone asks for a run.
     RunRequested = "dev.ebbflow.run.requested.v1",
-    /// Someone asks for a run's end.
+    /// Someone asks to cancel a run.
     CancelRequested = "dev.ebbflow.run.cancel_requested.v1",
-    /// An attempt waits to be carried out.
+    /// An attempt is ready for a worker.
     TaskDispatched = "dev.ebbflow.task.dispatched.v1",
-    /// An attempt was carried out.
+    /// A worker reports the result of an attempt.
     TaskReported = "dev.ebbflow.task.reported.v1",
-    /// Look at this run again.
+    /// A run needs to be evaluated again.
     RunNudged = "dev.ebbflow.run.nudged.v1",
-    /// A run that a task waits for ended.
+    /// A run ended that a task waits for.
     ChildFinished = "dev.ebbflow.child.finished.v1",
-    /// A task that several runs share ended.
+    /// A task ended that several runs share.
     SharedFinished = "dev.ebbflow.shared.finished.v1",
-    /// A run ended that others may have waited for.
+    /// A run ended whose concurrency group others may wait in.
     ConcurrencyGroupFreed = "dev.ebbflow.concurrency_group.freed.v1",
-    /// Someone wants to be told.
+    /// A callback is to be performed.
     CallbackDue = "dev.ebbflow.callback.due.v1",
-    /// A sensor should look.
+    /// A sensor is to be polled.
     PollDue = "dev.ebbflow.poll.due.v1",
-    /// What someone wanted to be told by message.
+    /// The body of a callback that is a message.
     Notice = "dev.ebbflow.notice.v1",
     /// A timer is due before the sweep's next tick.
     TimerArmed = "dev.ebbflow.timer.armed.v1",
-    /// A worker says who it is.
+    /// A worker registers itself.
     WorkerRegistered = "dev.ebbflow.worker.registered.v1",
-    /// A worker says that it lives.
+    /// A worker sends a sign of life.
     WorkerHeartbeat = "dev.ebbflow.worker.heartbeat.v1",
-    /// Someone wants a worker ended at once.
+    /// Someone wants a worker stopped at once.
     WorkerKill = "dev.ebbflow.worker.kill.v1",
-    /// A run ended.
+    /// A run ended, for subscribers outside.
     RunFinished = "dev.ebbflow.run.finished.v1",
-    /// A task ended.
+    /// A task ended, for subscribers outside.
     TaskFinished = "dev.ebbflow.task.finished.v1",
 }
 
-/// Someone asks for a run. The id is chosen by the sender, so a second copy asks for the same run.
+/// Someone asks for a run. The sender chooses the id, so a second copy asks for the same run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct RunRequested {
     /// The run to create.
     pub run: RunId,
-    /// For whom.
+    /// The tenant that the run belongs to.
     pub tenant: TenantId,
-    /// Of which workflow.
+    /// The name of the workflow to run.
     pub workflow: String,
-    /// Its inputs.
+    /// The values of its inputs, by name.
     #[serde(default)]
     pub inputs: Map<String, Value>,
     /// The date it is about, if it is about one.
@@ -132,10 +132,10 @@ pub struct RunRequested {
     /// Labels to find it by.
     #[serde(default)]
     pub labels: Map<String, Value>,
-    /// What asks: `message` if it does not say.
+    /// What asks for the run; `message` by default.
     #[serde(default = "RunRequested::usual_trigger")]
     pub trigger: String,
-    /// The task that waits for it, or that let it go its own way.
+    /// The task that starts it, whether it waits for the run or not.
     #[serde(default)]
     pub parent: Option<Parent>,
     /// Added to the priority of each of its tasks.
@@ -149,169 +149,169 @@ impl RunRequested {
     }
 }
 
-/// Someone asks for a run's end.
+/// Someone asks to cancel a run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct CancelRequested {
-    /// The run.
+    /// The run to cancel.
     pub run: RunId,
-    /// Who asks.
+    /// Who asks for it.
     pub actor: String,
-    /// Why.
+    /// Why, as the run's timeline shows it.
     pub reason: String,
 }
 
-/// An attempt waits to be carried out.
+/// An attempt is ready for a worker.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct TaskDispatched {
-    /// The task.
+    /// The task to execute.
     #[serde(flatten)]
     pub key: TaskKey,
-    /// Whose it is.
+    /// The tenant that the run belongs to.
     pub tenant: TenantId,
-    /// Which try; a task that has moved on ignores the message.
+    /// The number of the attempt; a task that has moved on ignores the message.
     pub attempt: u32,
-    /// The run's version, so that its graph can be had without asking the store.
+    /// The run's version, so that its graph can be found without asking the store.
     pub version: VersionId,
-    /// The group.
+    /// The queue whose executors take it.
     pub queue: String,
-    /// Its place, if it is a child of a fan-out.
+    /// Which child it is, if it is one of a fan-out.
     #[serde(default)]
     pub child: Option<Child>,
-    /// When all its attempts together have taken as long as they may.
+    /// When the time for all its attempts together is over.
     #[serde(default)]
     pub give_up_at: Option<Instant>,
 }
 
-/// An attempt was carried out.
+/// A worker reports the result of an attempt.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct TaskReported {
-    /// The task.
+    /// The task that was executed.
     #[serde(flatten)]
     pub key: TaskKey,
-    /// Which try.
+    /// The number of the attempt.
     pub attempt: u32,
-    /// Who carried it out, where it was claimed.
+    /// The worker, if it had claimed the attempt.
     #[serde(default)]
     pub worker: Option<WorkerId>,
-    /// When it began.
+    /// When the worker began the attempt.
     pub started_at: Instant,
-    /// What came of it.
+    /// How the attempt ended.
     pub result: TaskResult,
 }
 
-/// What came of an attempt.
+/// The result of an attempt.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskResult {
-    /// It delivered this output; null is no output.
+    /// It succeeded with this output; null is no output.
     Succeeded(Value),
-    /// It did not.
+    /// It failed with this error.
     Failed(Failure),
 }
 
-/// Look at this run again.
+/// A run needs to be evaluated again.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct RunNudged {
-    /// The run.
+    /// The run to evaluate.
     pub run: RunId,
 }
 
-/// A run that a task waits for ended.
+/// A run ended that a task waits for.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ChildFinished {
     /// The task that waits.
     pub parent: Parent,
     /// The run that ended.
     pub child: RunId,
-    /// Its version, which says what it delivers.
+    /// Its version, which defines its output.
     pub version: VersionId,
-    /// How.
+    /// The final state of the run.
     pub state: RunState,
-    /// Why it failed.
+    /// Why it failed, if it did.
     #[serde(default)]
     pub error: Option<String>,
 }
 
-/// A task that several runs share ended.
+/// A task ended that several runs share.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct SharedFinished {
-    /// The task that was carried out for all of them.
+    /// The task that was executed for all of them.
     pub owner: TaskKey,
-    /// How it ended.
+    /// The final state of the task.
     pub state: TaskState,
-    /// Why it failed.
+    /// Why it failed, if it did.
     #[serde(default)]
     pub failure: Option<Failure>,
 }
 
-/// A run ended that others may have waited for.
+/// A run ended whose concurrency group others may wait in.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ConcurrencyGroupFreed {
-    /// Whose.
+    /// The tenant that the runs belong to.
     pub tenant: TenantId,
-    /// Of which workflow.
+    /// The workflow that the runs are of.
     pub workflow: String,
     /// The concurrency key, rendered.
     pub group: String,
 }
 
-/// Someone wants to be told.
+/// A callback is to be performed.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct CallbackDue {
-    /// The run it is about.
+    /// The run that it is about.
     pub run: RunId,
-    /// Whose.
+    /// The tenant that the run belongs to.
     pub tenant: TenantId,
-    /// The run's version, whose definition says what to do.
+    /// The run's version, whose definition has the callback.
     pub version: VersionId,
-    /// The task whose callback it is; none for one of the workflow's own.
+    /// The task that defines the callback; none for one of the workflow itself.
     #[serde(default)]
     pub task: Option<TaskIndex>,
-    /// Its place, if it is a child of a fan-out.
+    /// Which child the task is, if it is one of a fan-out.
     #[serde(default)]
     pub child: Option<Child>,
-    /// Its place among the callbacks there.
+    /// The callback's position in its list.
     pub place: u32,
     /// What happened, as templates see it.
     pub event: Value,
 }
 
-/// What someone wanted to be told by message.
+/// The body of a callback that is a message.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Notice {
-    /// The id of the topic.
+    /// The id of the topic to publish to.
     pub topic: String,
-    /// The run it is about.
+    /// The run that it is about.
     pub run: RunId,
-    /// What to tell.
+    /// The message as the subscriber receives it.
     pub body: Value,
 }
 
 /// A timer is due before the sweep's next tick.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct TimerArmed {
-    /// When.
+    /// When the timer is due.
     pub wake_at: Instant,
 }
 
-/// A body that is no message of ours.
+/// Why a body is not one of our messages.
 #[derive(Debug, thiserror::Error)]
 pub enum DecodeError {
     /// The type is not one of ours.
     #[error("unknown message type `{0}`")]
     UnknownType(String),
-    /// The type is ours, the data is not.
+    /// The data does not fit the type.
     #[error("`{kind}` does not fit its type: {source}")]
     BadData {
-        /// The message's type.
+        /// The type that the message names.
         kind: String,
-        /// What is wrong.
+        /// What does not fit.
         source: serde_json::Error,
     },
 }
 
 impl Message {
-    /// Where it goes.
+    /// The topic that it is published to.
     pub fn topic(&self) -> Topic {
         match self {
             Self::RunRequested(_) => Topic::Triggers,

@@ -6,27 +6,27 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Backoff {
-    /// Doubles each time.
+    /// The delay doubles each time.
     #[default]
     Exponential,
-    /// Grows by the first delay each time.
+    /// The delay grows by the first one each time.
     Linear,
-    /// Stays the same.
+    /// The delay stays the same.
     Constant,
 }
 
 /// The retry settings of a task, complete: defaults are already filled in.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct RetryPolicy {
-    /// Tries after the first one.
+    /// The number of attempts after the first one.
     pub max_retries: u32,
-    /// How delays grow.
+    /// How the delay grows from one retry to the next.
     pub backoff: Backoff,
     /// The delay before the first retry.
     pub initial_delay_seconds: f64,
-    /// No delay is longer.
+    /// The maximum delay before a retry.
     pub max_delay_seconds: f64,
-    /// Each delay is moved up or down by at most this part of itself.
+    /// The part of itself by which each delay is randomly shortened or lengthened, at most.
     pub jitter: f64,
 }
 

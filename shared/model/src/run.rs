@@ -4,28 +4,28 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Instant, RunId, TaskKey, TaskState, TenantId, VersionId};
 
-/// Where a run stands.
+/// The state of a run.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunState {
-    /// Created; nothing of it has begun.
+    /// Created; none of its tasks has begun.
     Queued,
-    /// Under way.
+    /// At least one task has begun.
     Running,
-    /// Begins nothing new until it is resumed.
+    /// Begins no more tasks until it is resumed.
     Paused,
-    /// Nothing can go on and nothing is waited for: a defect, and alarmed on.
+    /// Has not ended, but nothing can go on and nothing is waited for. That is a defect, and raises an alarm.
     Stalled,
-    /// All tasks ended, none of them badly.
+    /// All tasks ended, and no failure counts.
     Succeeded,
-    /// All tasks ended, at least one of them badly.
+    /// All tasks ended, and at least one failure counts.
     Failed,
-    /// Ended by a person or a policy.
+    /// A person or a policy ended it.
     Cancelled,
 }
 
 impl RunState {
-    /// Every state.
+    /// Every state, in the order of their declaration.
     pub const ALL: [RunState; 7] = [
         Self::Queued,
         Self::Running,
@@ -41,7 +41,7 @@ impl RunState {
         self >= Self::Succeeded
     }
 
-    /// The name used in rows, answers and pages.
+    /// The name used in rows, API responses and pages.
     pub fn name(self) -> &'static str {
         match self {
             Self::Queued => "queued",
@@ -59,7 +59,7 @@ impl RunState {
         Self::ALL.into_iter().find(|state| state.name() == name)
     }
 
-    /// The state after `event`, or none where the event does not fit.
+    /// The state after `event`; none if the event does not fit.
     pub fn on(self, event: RunEvent) -> Option<Self> {
         use RunEvent as E;
         match (self, event) {
@@ -92,7 +92,7 @@ pub enum RunEvent {
     Reopened,
     /// Nothing can go on and nothing is waited for.
     Stalled,
-    /// A stalled run found something to do after all.
+    /// A stalled run can go on after all.
     Moved,
     /// All its tasks ended.
     Ended(End),
@@ -101,16 +101,16 @@ pub enum RunEvent {
 /// How a run ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum End {
-    /// None of its tasks ended badly.
+    /// No failure of a task counts.
     Succeeded,
-    /// At least one did.
+    /// At least one failure of a task counts.
     Failed,
-    /// At least one was cancelled.
+    /// At least one task was cancelled.
     Cancelled,
 }
 
 impl End {
-    /// The final state it is.
+    /// The run's state after that end.
     pub fn state(self) -> RunState {
         match self {
             Self::Succeeded => RunState::Succeeded,
@@ -147,20 +147,20 @@ impl Counts {
         self.0[state as usize]
     }
 
-    /// Whether something waits for its time, a signal or an answer, and nothing is under way.
+    /// Whether tasks wait for a time, a signal or an approval, and none is under way.
     pub fn is_asleep(&self) -> bool {
         let any = |states: &[TaskState]| states.iter().any(|state| self.of(*state) > 0);
         any(&[TaskState::Sleeping, TaskState::UpForRetry])
             && !any(&[TaskState::Queued, TaskState::Dispatched, TaskState::Running])
     }
 
-    /// One task went from one state to another.
+    /// Counts that a task went from one state to another.
     pub fn moved(&mut self, from: TaskState, to: TaskState) {
         self.0[from as usize] -= 1;
         self.0[to as usize] += 1;
     }
 
-    /// `more` pending tasks came into being.
+    /// Counts `more` pending tasks that were created.
     pub fn grew(&mut self, more: u32) {
         self.0[TaskState::Pending as usize] += more;
     }
@@ -175,7 +175,7 @@ impl Counts {
         TaskState::ALL.iter().filter(|state| !state.is_final()).map(|state| self.of(*state)).sum()
     }
 
-    /// The states that at least one task is in, with how many.
+    /// The states that at least one task is in, with their counts.
     pub fn present(&self) -> impl Iterator<Item = (TaskState, u32)> + '_ {
         TaskState::ALL.into_iter().map(|state| (state, self.of(state))).filter(|(_, count)| *count > 0)
     }
@@ -184,23 +184,23 @@ impl Counts {
 /// One run: the small row that evaluation touches. Its lock is the lock of everything in the run.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Run {
-    /// Its id.
+    /// The run's id, chosen by the sender of the request.
     pub id: RunId,
-    /// Whose it is.
+    /// The tenant that it belongs to.
     pub tenant: TenantId,
-    /// The workflow's name.
+    /// The name of its workflow.
     pub workflow: String,
-    /// The version it keeps for ever.
+    /// The version of the workflow, which never changes.
     pub version: VersionId,
-    /// Where it stands.
+    /// The state, derived from those of its tasks.
     pub state: RunState,
-    /// Counts the writes to this row; a write that names another one is refused.
+    /// Counts the writes to this row; a write based on another revision is refused.
     pub revision: i32,
     /// How many tasks are in each state.
     pub counts: Counts,
-    /// How many tasks ended badly and may not.
+    /// How many tasks failed whose failure counts.
     pub failures: u32,
-    /// How many events it has; the next one's number.
+    /// How many events it has; also the number of the next one.
     pub events: i64,
     /// When it was created.
     pub created_at: Instant,
@@ -208,15 +208,15 @@ pub struct Run {
     pub started_at: Option<Instant>,
     /// When its last task ended.
     pub finished_at: Option<Instant>,
-    /// Why it failed: the first task that ended badly, and what it said.
+    /// Why it failed: the first task whose failure counted, and its message.
     pub error: Option<String>,
-    /// The task that started it, if one did and waits for it.
+    /// The task that started it, if a task did.
     pub parent: Option<Parent>,
-    /// How many runs it is below the one that nobody's task started.
+    /// How many parents it has above it: 0 unless a task started it.
     pub depth: u32,
-    /// The concurrency key it was created with: it shares a limit with others of its workflow and key.
+    /// The concurrency key it was created with: it shares a limit with other runs of its workflow and key.
     pub concurrency_group: Option<String>,
-    /// Whether it waits until others in its group have ended.
+    /// Whether it waits until others in its concurrency group have ended.
     pub waiting: bool,
     /// Added to the priority of each of its tasks.
     pub priority: i32,
@@ -225,14 +225,14 @@ pub struct Run {
 /// A task that started a run, at the attempt that did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Parent {
-    /// The task.
+    /// The task that started the run.
     #[serde(flatten)]
     pub key: TaskKey,
-    /// Its attempt: another one starts another run.
+    /// The attempt that started it: another attempt starts another run.
     pub attempt: u32,
     /// Whether it waits for the run to end.
     pub waits: bool,
-    /// How deep the run it starts is below the one that nobody's task started.
+    /// The depth of the run that it starts.
     pub depth: u32,
 }
 
@@ -244,7 +244,7 @@ impl Parent {
 }
 
 impl Run {
-    /// How the run has ended, if it has: derived from its tasks and nothing else.
+    /// How the run has ended, if it has. It depends on the run's tasks alone.
     pub fn end(&self) -> Option<End> {
         if self.counts.unfinished() > 0 {
             None

@@ -1,4 +1,4 @@
-//! When a workflow runs by itself, and what the runs of an instant are about.
+//! When a workflow runs by itself, and the interval that each such run is about.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
@@ -11,26 +11,26 @@ pub struct Schedule {
     /// Its name within the workflow.
     #[serde(default = "only", skip_serializing_if = "is_only")]
     pub name: String,
-    /// The instants.
+    /// The instants at which it starts runs.
     #[serde(flatten)]
     pub when: When,
-    /// An IANA name; patterns are read in it.
+    /// The IANA name of the time zone that cron patterns are read in.
     pub timezone: String,
-    /// What its runs are given.
+    /// The inputs of its runs.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub inputs: Map<String, Value>,
-    /// What becomes of instants that were missed.
+    /// What happens with instants that were missed.
     pub catchup: Catchup,
     /// The maximum number of runs created at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cap: Option<u32>,
-    /// No more of its runs go on at the same time.
+    /// The maximum number of its runs at the same time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_active_runs: Option<u32>,
-    /// What becomes of one too many.
+    /// What happens with a run that exceeds the maximum.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overlap: Option<Overlap>,
-    /// Whether the file says that it rests.
+    /// Whether the definition pauses it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub paused: bool,
 }
@@ -43,27 +43,27 @@ pub enum When {
     Cron(String),
     /// Every this many seconds, counted from the epoch.
     Every(u32),
-    /// Once.
+    /// One instant, and no other.
     At(Instant),
 }
 
-/// What becomes of instants that a schedule missed.
+/// What happens with instants that a schedule missed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Catchup {
-    /// Each gets its run.
+    /// A run is created for each of them.
     All,
-    /// The latest gets its run.
+    /// A run is created for the latest one.
     Latest,
-    /// None does.
+    /// No run is created for them.
     None,
 }
 
 impl Catchup {
-    /// Every one.
+    /// Every policy, in the order of their declaration.
     pub const ALL: [Self; 3] = [Self::All, Self::Latest, Self::None];
 
-    /// The name used in files, rows and answers.
+    /// The name used in files, rows and API responses.
     pub fn name(self) -> &'static str {
         match self {
             Self::All => "all",
@@ -72,27 +72,27 @@ impl Catchup {
         }
     }
 
-    /// The one of that name.
+    /// The policy of that name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|catchup| catchup.name() == name)
     }
 }
 
-/// The time that a run of a schedule is about: from one instant to the next.
+/// The interval that a run of a schedule is about: from one instant to the next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Interval {
-    /// The instant before its logical date.
+    /// The instant before the run's logical date.
     pub start: Instant,
-    /// Its logical date.
+    /// The run's logical date.
     pub end: Instant,
 }
 
-/// What a run is of that nobody asked for by itself: a schedule's, at one of its instants.
+/// The schedule that a run was created by, and the instant it was created for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Planned {
-    /// The schedule's name.
+    /// The schedule's name in its workflow.
     pub schedule: String,
-    /// What the run is about.
+    /// The interval that the run is about.
     pub interval: Interval,
 }
 
@@ -100,7 +100,7 @@ impl Schedule {
     /// The name of a workflow's only schedule. Runs of it and runs that people start share their logical dates.
     pub const ONLY: &'static str = "default";
 
-    /// The group of a schedule that has a limit of its own beside others.
+    /// The concurrency group of a schedule that has a limit of its own.
     pub fn concurrency_group(name: &str) -> String {
         format!("schedule:{name}")
     }
@@ -114,7 +114,7 @@ fn is_only(name: &str) -> bool {
     name == Schedule::ONLY
 }
 
-/// A workflow's schedules are written as one where there is one.
+/// Serializes a workflow's schedules as one if there is only one.
 pub(crate) mod one_or_many {
     use super::*;
 

@@ -1,31 +1,31 @@
-//! Places and lines: how many tasks may be under way at the same time, and who is next.
+//! Slots and wait queues: how many tasks may be under way at the same time, and which is next.
 //!
-//! A task holds a **place** from when its work message may go out until it ends or only waits. A **limit** says how
-//! many slots there are: in a queue, for a tenant, for a workflow, in a pool. Who finds none stands in the limit's
-//! **line**. A line is read in the order of its ids, and these encode round-robin: tenants take turns, however many
-//! tasks each of them has there. A backfill takes turns of its own, fewer of them than the live tasks of its tenant.
+//! A task holds a **slot** from when its work message may be published until it ends or only waits. A **limit** has a
+//! number of slots: of a queue, a tenant, a workflow or a pool. A task that finds none free waits in the limit's **wait
+//! queue**. It is read in the order of its ids, and these encode round-robin: tenants take turns, however many tasks
+//! each of them has there. A backfill takes turns of its own, fewer of them than the live tasks of its tenant.
 
 use crate::{BackfillId, Instant, TaskKey, TenantId};
 
-/// How far apart two turns of one tenant lie in a line; there are fewer tenants than this.
+/// How far apart two turns of one tenant lie in a wait queue; there are fewer tenants than this.
 pub const BLOCK: i64 = 1_048_576;
 
-/// A block in parts: a tenant of weight three comes three times in each, and so goes on by a third of it each time.
+/// The parts of a block: a tenant of weight three has three turns in each block, a third of it apart.
 const PARTS: i64 = 720_720;
 
-/// For so many turns of its tenant's live tasks, a backfill has as many as its weight says.
+/// The number of turns of its tenant's live tasks for which a backfill gets as many turns as its weight.
 pub const LIVE_WEIGHT: u32 = 10;
 
-/// One step of priority outweighs so much waiting: who waits long enough comes before anyone of higher priority that
-/// comes later.
+/// The waiting time that one step of priority outweighs: a task that has waited longer comes before later ones of
+/// higher priority.
 const STEP_MILLISECONDS: i64 = 60_000;
 
-/// What slots are counted for. In the order in which a task that finds several of them full stands in line.
+/// What slots are counted for, in the order in which a task that finds several of them full waits.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Limit {
     /// The tasks that name a pool.
     Pool(TenantId, String),
-    /// The tasks of a workflow that says how many.
+    /// The tasks of a workflow that has a maximum.
     Workflow(TenantId, String),
     /// The tasks of a tenant.
     Tenant(TenantId),
@@ -34,7 +34,7 @@ pub enum Limit {
 }
 
 impl Limit {
-    /// What it is a limit of: the name used in rows and answers.
+    /// What it limits: the name used in rows and API responses.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Pool(..) => "pool",
@@ -44,7 +44,7 @@ impl Limit {
         }
     }
 
-    /// Whose it is; none where all share it.
+    /// The tenant that it belongs to; none if all tenants share it.
     pub fn tenant(&self) -> Option<TenantId> {
         match self {
             Self::Pool(tenant, _) | Self::Workflow(tenant, _) | Self::Tenant(tenant) => Some(*tenant),
@@ -71,7 +71,7 @@ impl Limit {
         }
     }
 
-    /// How many slots there are while nobody has said how many; none if there is no bound.
+    /// The number of slots if none is configured; none if there is no bound.
     pub fn usual(&self) -> Option<u32> {
         match self {
             Self::Pool(..) => Some(10),
@@ -80,96 +80,96 @@ impl Limit {
         }
     }
 
-    /// Whether it may be exceeded by a few for a moment, which only lets the bus hold them instead of us.
+    /// Whether a few tasks may exceed it for a moment; the bus then holds them.
     pub fn is_soft(&self) -> bool {
         matches!(self, Self::Queue(_))
     }
 }
 
-/// Whether a queue is served by workers elsewhere, who ask for what waits in it: it is pushed to nobody.
+/// Whether remote workers serve a queue: they fetch its tasks, and nothing is pushed.
 pub fn is_remote(queue: &str) -> bool {
     queue == "remote" || queue.starts_with("remote-")
 }
 
-/// A limit that a task needs a place of, and how many there are if its workflow says so.
+/// A limit that a task needs a slot of, and how many there are if its workflow says so.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Needed {
-    /// The limit.
+    /// The limit that must have a free slot.
     pub limit: Limit,
-    /// How many slots the task's own definition says there are.
+    /// The number of slots, if the task's own workflow defines it.
     pub slots: Option<u32>,
 }
 
 /// A queued task that asks for a slot.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SlotRequest {
-    /// The task.
+    /// The task that is queued.
     pub key: TaskKey,
-    /// The attempt that shall begin.
+    /// The attempt that is to begin.
     pub attempt: u32,
-    /// Whose it is.
+    /// The tenant that the task belongs to.
     pub tenant: TenantId,
-    /// The backfill whose run it belongs to, if it does to one's.
+    /// The backfill that its run belongs to, if any.
     pub backfill: Option<BackfillId>,
-    /// Higher comes first within its group.
+    /// Higher comes first within its fairness group.
     pub priority: i32,
     /// Since when it waits.
     pub since: Instant,
-    /// Whether it was queued before: it may stand in line, or have its slots granted.
+    /// Whether it was queued before: it may be in a wait queue, or have its slots granted.
     pub waited: bool,
-    /// Where it needs a slot, each once and in order.
+    /// The limits that it needs a slot of, each once and in order.
     pub needs: Vec<Needed>,
 }
 
 impl SlotRequest {
-    /// With whom it takes turns.
+    /// The group that shares its turns.
     pub fn fairness_group(&self) -> FairnessGroup {
         FairnessGroup { tenant: self.tenant, backfill: self.backfill }
     }
 
-    /// Its order within its group: lower first. Everybody ages alike, so it never changes while they wait.
+    /// Its order within its group, lowest first. All tasks age alike, so it does not change while they wait.
     pub fn rank(&self) -> i64 {
         self.since.timestamp_millis() - i64::from(self.priority) * STEP_MILLISECONDS
     }
 }
 
-/// A task that gives up what it had: slots, or where it stood in line.
+/// A task that gives up its slots, or its place in a wait queue.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SlotRelease {
-    /// The task.
+    /// The task that gives them up.
     pub key: TaskKey,
-    /// Whether it was under way; else it was queued.
+    /// Whether it was under way; otherwise it was queued.
     pub holds_slots: bool,
-    /// Where it had a slot, or waited for one.
+    /// The limits that it had a slot of, or waited for.
     pub needs: Vec<Needed>,
 }
 
-/// What became of a task that asked for a slot.
+/// The answer to a task that requested slots.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Admission {
-    /// It has one.
+    /// It has all its slots.
     Acquired,
-    /// It stands in the line of this limit.
+    /// It waits for a slot of this limit.
     Waiting(Limit),
-    /// It stood in a line already, and still does.
+    /// It waited for a slot before, and still does.
     StillWaiting,
 }
 
-/// Who takes turns in a line: the live tasks of a tenant, or those of one of its backfills.
+/// Who takes turns in a wait queue: the live tasks of a tenant, or those of one of its backfills.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct FairnessGroup {
-    /// Whose tasks.
+    /// The tenant of the tasks.
     pub tenant: TenantId,
     /// The backfill; none for live tasks.
     pub backfill: Option<BackfillId>,
 }
 
-/// How often a group comes in each round of a line.
+/// How often a group has a turn in each round of a wait queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Weight {
-    /// So often, if it is the tenant's live tasks.
+    /// The number of turns of the tenant's live tasks.
     pub tenant: u32,
-    /// So often for [`LIVE_WEIGHT`] turns of these, if it is a backfill.
+    /// For a backfill, its number of turns for each [`LIVE_WEIGHT`] of these.
     pub backfill: Option<u32>,
 }
 
@@ -179,7 +179,7 @@ impl Weight {
         Self { tenant, backfill: None }
     }
 
-    /// How many turns it has in each round; less than one where it does not come in each of them.
+    /// How many turns it has in each round; less than one if it skips rounds.
     pub fn turns(self) -> f64 {
         f64::from(self.tenant) * f64::from(self.of_live()) / f64::from(LIVE_WEIGHT)
     }
@@ -194,9 +194,9 @@ impl Weight {
     }
 }
 
-/// The id that a group's next task in a line gets, and the position of the one after it. A group that has not been
-/// there for a while starts at the frontier, the id that was last given a slot: it does not come before it, or it had a
-/// turn in a round whose turns of its own are over.
+/// The id that a group's next task in a wait queue gets, and the position of the one after it. A group that has been
+/// away starts at the frontier, the id that was last granted a slot: otherwise it would come before it, with turns of
+/// rounds that are over.
 pub fn take_turn(tenant: TenantId, position: i64, frontier: i64, weight: Weight) -> (i64, i64) {
     let passed = i64::from(i64::from(tenant.0) < frontier % BLOCK);
     let position = position.max((block_of(frontier) + passed).saturating_mul(PARTS));
@@ -204,12 +204,12 @@ pub fn take_turn(tenant: TenantId, position: i64, frontier: i64, weight: Weight)
     (id, position + weight.stride())
 }
 
-/// The position of a group's next task once one of its tasks has left the line without having had its turn.
+/// The position of a group's next task once one of its tasks has left the wait queue without having had its turn.
 pub fn return_turn(position: i64, weight: Weight) -> i64 {
     (position - weight.stride()).max(0)
 }
 
-/// The block that an id of a line lies in.
+/// The block that an id of a wait queue lies in.
 pub fn block_of(id: i64) -> i64 {
     id / BLOCK
 }

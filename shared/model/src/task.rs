@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Failure, Instant, TaskIndex, WorkerId};
 
-/// Where a task stands.
+/// The state of a task.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskState {
@@ -22,15 +22,15 @@ pub enum TaskState {
     Sleeping,
     /// Failed, and waits for its next attempt.
     UpForRetry,
-    /// Done.
+    /// One of its attempts succeeded, or a person marked it so.
     Succeeded,
-    /// Failed for good.
+    /// It failed, and no attempt follows.
     Failed,
-    /// Cannot run, since something it depends on failed.
+    /// Cannot run, since a task it depends on failed.
     UpstreamFailed,
-    /// Not needed.
+    /// It did not have to run.
     Skipped,
-    /// Ended by a person or a policy.
+    /// A person or a policy ended it.
     Cancelled,
     /// No longer part of the run.
     Removed,
@@ -58,12 +58,12 @@ impl TaskState {
         self >= Self::Succeeded
     }
 
-    /// Whether a task in this state holds a place of every limit that it needs one of.
+    /// Whether a task in this state holds a slot of every limit that it needs.
     pub fn holds_slots(self) -> bool {
         matches!(self, Self::Dispatched | Self::Running)
     }
 
-    /// The name used in rows, answers and pages.
+    /// The name used in rows, API responses and pages.
     pub fn name(self) -> &'static str {
         match self {
             Self::Pending => "pending",
@@ -90,18 +90,18 @@ impl TaskState {
 /// How many of the tasks that a task depends on have ended, and how.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Tally {
-    /// Ended, however.
+    /// Those that have ended, in whatever state.
     pub done: u32,
-    /// Of these, succeeded.
+    /// Of these, those that succeeded.
     pub succeeded: u32,
-    /// Of these, failed or could not run.
+    /// Of these, those that failed or could not run.
     pub failed: u32,
-    /// Of these, skipped.
+    /// Of these, those that were skipped.
     pub skipped: u32,
 }
 
 impl Tally {
-    /// Counts one more that ended in `state`.
+    /// Counts one more task that ended in `state`.
     pub fn count(&mut self, state: TaskState) {
         self.done += 1;
         match state {
@@ -113,35 +113,35 @@ impl Tally {
     }
 }
 
-/// A child's place in the fan-out that it came from.
+/// Which child of which fan-out a task is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Child {
-    /// The fan-out.
+    /// The fan-out that created it.
     pub of: TaskIndex,
-    /// The place of its item in the list.
+    /// The position of its item in the list.
     pub item: u32,
 }
 
-/// How far a fan-out has come. Its children have indices that follow each other, in the order of the list.
+/// The progress of a fan-out. The indices of its children follow each other, in the order of the list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fan {
-    /// The first child.
+    /// The index of the first child.
     pub first: TaskIndex,
-    /// How many there are.
+    /// The number of its children.
     pub total: u32,
-    /// How many of them may go on or have; the next one is `first + released`.
+    /// How many of them may begin or have begun; the next one is `first + released`.
     pub released: u32,
     /// How many have ended, and how.
     pub ended: Tally,
 }
 
 impl Fan {
-    /// Every child.
+    /// The indices of all children, in order.
     pub fn children(&self) -> impl Iterator<Item = TaskIndex> + use<> {
         (self.first.0..self.first.0 + self.total).map(TaskIndex)
     }
 
-    /// The child whose turn it is next.
+    /// The next child that may begin; none if all have.
     pub fn next(&self) -> Option<TaskIndex> {
         (self.released < self.total).then(|| TaskIndex(self.first.0 + self.released))
     }
@@ -150,64 +150,64 @@ impl Fan {
 /// What happened to a task; named for the fact, not for the state it leads to.
 #[derive(Clone, PartialEq, Debug)]
 pub enum TaskEvent {
-    /// What it depends on is settled in its favour.
+    /// The tasks it depends on have ended as its trigger rule requires.
     Readied,
-    /// It was given a slot: its work message may go out.
+    /// It was given a slot: its work message may be published.
     Released,
-    /// A worker took the attempt.
+    /// A worker claimed the attempt.
     Claimed {
         /// The attempt that the worker was asked for.
         attempt: u32,
-        /// Who took it.
+        /// The worker that claimed it.
         worker: WorkerId,
     },
-    /// It waits for a timer; nothing of ours runs.
+    /// It waits for a timer, a signal or a run, and no worker is involved.
     FellAsleep,
-    /// What it waited for will not come: the same attempt must find another way.
+    /// What it waited for will not come: the same attempt is dispatched.
     WokeUp,
-    /// An attempt delivered. A late delivery of an earlier attempt counts, too: the work was done.
+    /// An attempt succeeded. A late success of an earlier attempt counts, too: the work was done.
     Succeeded {
-        /// The attempt that delivered.
+        /// The attempt that succeeded.
         attempt: u32,
     },
-    /// An attempt did not deliver.
+    /// An attempt did not succeed.
     Errored {
         /// The attempt that failed.
         attempt: u32,
-        /// Why.
+        /// Why the attempt failed.
         failure: Failure,
         /// Whether another attempt follows.
         retry: bool,
     },
-    /// Its worker had to end before the attempt did: the next one follows, and no retry is used up.
+    /// Its worker had to stop before the attempt ended: the next attempt follows, and no retry is used.
     HandedBack {
-        /// The attempt that was not brought to an end.
+        /// The attempt that did not end.
         attempt: u32,
     },
-    /// Its run took too long: whatever was begun is given up.
+    /// Its run timed out: it is given up, whatever its state.
     GivenUp {
-        /// Why.
+        /// Why it was given up.
         failure: Failure,
     },
     /// The delay before the next attempt is over.
     RetryDue,
-    /// What it depends on failed.
+    /// A task it depends on failed.
     UpstreamFailed,
-    /// It is not needed.
+    /// It does not have to run.
     Skipped,
     /// The run was cancelled.
     Cancelled,
-    /// A person re-runs it: it waits again for what it depends on, and its attempts so far are void.
+    /// A person re-runs it: it waits again for the tasks it depends on, and its attempts so far are void.
     Cleared,
     /// A fan-out that ended waits again for children that a person re-runs.
     Reopened,
     /// Its fan-out was cleared or marked: it is no longer part of the run.
     Removed,
-    /// A person says that it is done.
+    /// A person decided that it succeeded.
     MarkedSucceeded,
-    /// A person says that it failed.
+    /// A person decided that it failed.
     MarkedFailed {
-        /// Why.
+        /// Who decided it and why.
         failure: Failure,
     },
 }
@@ -220,35 +220,35 @@ pub struct IllegalMove {
     pub from: TaskState,
     /// The attempt it was at.
     pub attempt: u32,
-    /// What was tried.
+    /// The event that was refused.
     pub event: TaskEvent,
 }
 
 /// One task of a run: the small row that evaluation touches.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Task {
-    /// Its place in the version's list of tasks.
+    /// Its position in the version's list of tasks.
     pub index: TaskIndex,
-    /// Where it stands.
+    /// The state, which only [`Task::on`] changes.
     pub state: TaskState,
     /// The current attempt; 0 before the first. It fences reports of earlier ones.
     pub attempt: u32,
-    /// How many attempts were handed back by workers that had to end: they use up no retry.
+    /// How many attempts were handed back by workers that had to stop: they use no retry.
     pub handed_back: u32,
-    /// The last attempt before it was cleared; 0 if it never was. Attempts up to it are void: they deliver nothing any
-    /// more, and use up no retry.
+    /// The last attempt before it was cleared; 0 if it never was. Attempts up to it are void: their results no longer
+    /// count, and they use no retry.
     pub voided: u32,
-    /// Counts the writes to this row; a write that names another one is refused.
+    /// Counts the writes to this row; a write based on another revision is refused.
     pub revision: i32,
-    /// What became of the tasks it depends on.
+    /// How the tasks it depends on have ended.
     pub parents: Tally,
-    /// Its place, if it is a child of a fan-out.
+    /// Which child it is, if it is one of a fan-out.
     pub child: Option<Child>,
-    /// How far it has come, if it is a fan-out that began.
+    /// The progress of its children, if it is a fan-out that has begun.
     pub fan: Option<Fan>,
-    /// Who holds the current attempt.
+    /// The worker that holds the current attempt.
     pub worker: Option<WorkerId>,
-    /// Since when it is in this state.
+    /// When it entered this state.
     pub since: Instant,
     /// When its first attempt was given its slot.
     pub begun_at: Option<Instant>,
@@ -256,12 +256,12 @@ pub struct Task {
     pub started_at: Option<Instant>,
     /// When the task ended.
     pub finished_at: Option<Instant>,
-    /// What went wrong last.
+    /// Why the last attempt failed, if it did.
     pub failure: Option<Failure>,
 }
 
 impl Task {
-    /// A task that waits for what it depends on.
+    /// A task that waits for the tasks it depends on.
     pub fn pending(index: TaskIndex, now: Instant) -> Self {
         Self {
             index,
@@ -348,7 +348,7 @@ impl Task {
             TaskEvent::Errored { failure, .. }
             | TaskEvent::GivenUp { failure }
             | TaskEvent::MarkedFailed { failure } => self.failure = Some(failure),
-            TaskEvent::Cleared => self.begin_anew(),
+            TaskEvent::Cleared => self.reset(),
             TaskEvent::Reopened => self.failure = None,
             _ => {}
         }
@@ -360,8 +360,8 @@ impl Task {
         self.finished_at = next.is_final().then_some(now);
     }
 
-    /// As if it had never begun, but for the numbers of its attempts, which only ever grow.
-    fn begin_anew(&mut self) {
+    /// Forgets everything but the numbers of its attempts, which only ever grow.
+    fn reset(&mut self) {
         self.voided = self.attempt;
         self.handed_back = 0;
         self.fan = None;
@@ -372,7 +372,7 @@ impl Task {
 }
 
 impl TaskState {
-    /// Whether an attempt was begun and none has settled the task yet.
+    /// Whether an attempt has begun and none has ended the task yet.
     fn is_begun(self) -> bool {
         matches!(self, Self::Queued | Self::Dispatched | Self::Running | Self::Sleeping | Self::UpForRetry)
     }

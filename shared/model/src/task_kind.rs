@@ -27,12 +27,12 @@ macro_rules! task_kinds {
 }
 
 task_kinds! {
-    /// Does nothing.
+    /// Does nothing and succeeds.
     #[default]
     Noop = "noop",
     /// Returns its rendered config.
     Echo = "echo",
-    /// Always fails.
+    /// Always fails, with its message.
     Fail = "fail",
     /// Fails with a given probability.
     Flaky = "flaky",
@@ -76,22 +76,22 @@ pub enum Execution {
 /// What a sleeping task waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WaitsFor {
-    /// A time.
+    /// A time, as `sleep` does.
     Timer,
-    /// A signal.
+    /// A signal to its run.
     Signal,
-    /// A person's decision.
+    /// The decision of a person.
     Approval,
-    /// Its children.
+    /// Its children, as a fan-out does.
     Children,
     /// The run that it started.
     Run,
-    /// A condition outside, which it polls.
+    /// A condition outside, which is polled.
     Sensor,
 }
 
 impl WaitsFor {
-    /// The name used in answers.
+    /// The name used in API responses.
     pub fn name(self) -> &'static str {
         match self {
             Self::Timer => "timer",

@@ -9,17 +9,17 @@ pub enum TimerKind {
     Retry,
     /// A sleep is over.
     Sleep,
-    /// What was waited for did not come in time, or the run took too long.
+    /// A wait took too long, or the run did.
     Timeout,
     /// The run should have ended by now.
     Deadline,
 }
 
 impl TimerKind {
-    /// Every kind.
+    /// Every kind, in the order of their declaration.
     pub const ALL: [TimerKind; 4] = [Self::Retry, Self::Sleep, Self::Timeout, Self::Deadline];
 
-    /// The name used in rows and answers.
+    /// The name used in rows and API responses.
     pub fn name(self) -> &'static str {
         match self {
             Self::Retry => "retry",
@@ -35,15 +35,15 @@ impl TimerKind {
     }
 }
 
-/// One timer. A task's is fenced by the attempt that set it: a timer of an earlier one does nothing.
+/// One timer. A task's timer is fenced by the attempt that set it: a timer of an earlier attempt does nothing.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Timer {
-    /// Whose it is; none for the run's own.
+    /// The task it belongs to; none for the run's own.
     pub task: Option<TaskIndex>,
     /// The attempt that set it; 0 for the run's own.
     pub attempt: u32,
-    /// What it is for. Nothing has two timers of one kind.
+    /// What it is for. A task or run has at most one timer of each kind.
     pub kind: TimerKind,
-    /// Not before this instant.
+    /// The instant from which on it is due.
     pub wake_at: Instant,
 }

@@ -1,4 +1,4 @@
-//! What starts runs beside people and schedules: events, webhooks, the ends of other workflows' runs, sensors.
+//! What starts runs besides people and schedules: events, webhooks, the ends of other workflows' runs, sensors.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +8,14 @@ use serde_json::{Map, Value};
 
 use crate::{Instant, RunState, TenantId};
 
-/// One way in which runs of a workflow begin by themselves.
+/// Something outside that starts runs of a workflow.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Trigger {
     /// Its name, unique in the workflow.
     pub name: String,
     /// What it waits for.
     pub on: TriggerOn,
-    /// An expression over `event`: where it is false, nothing begins.
+    /// An expression over `event`: if it is false, no run starts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filter: Option<String>,
     /// The inputs of the run; strings are templates over `event`.
@@ -30,7 +30,7 @@ pub struct Trigger {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TriggerOn {
-    /// An event that comes by message.
+    /// An event that arrives as a message.
     Event {
         /// One of these types.
         types: Vec<String>,
@@ -40,21 +40,21 @@ pub enum TriggerOn {
     },
     /// A request that is signed with a secret.
     Webhook {
-        /// The secret's name.
+        /// The name of the secret.
         secret: String,
     },
     /// Runs of all these workflows for one logical date.
     Workflows {
-        /// Their names.
+        /// The names of the workflows.
         workflows: Vec<String>,
         /// How each of them must have ended.
         state: Completion,
     },
-    /// Something that is looked at again and again.
+    /// A source outside that is polled.
     Sensor {
-        /// What to look at; strings may be templates that name secrets.
+        /// What to poll; strings may be templates that name secrets.
         config: Value,
-        /// How often.
+        /// How often to poll.
         pacing: Pacing,
     },
 }
@@ -63,17 +63,17 @@ pub enum TriggerOn {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Completion {
-    /// Well.
+    /// The run succeeded.
     #[default]
     Succeeded,
-    /// Badly.
+    /// The run failed.
     Failed,
-    /// Well, badly or by cancelling.
+    /// The run succeeded, failed or was cancelled.
     Finished,
 }
 
 impl Completion {
-    /// Whether a run in that state has ended so.
+    /// Whether a run in that state meets it.
     pub fn is_met_by(self, state: RunState) -> bool {
         match self {
             Self::Succeeded => state == RunState::Succeeded,
@@ -83,24 +83,24 @@ impl Completion {
     }
 }
 
-/// How often a sensor looks, and for how long.
+/// How often a sensor polls, and for how long.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Pacing {
-    /// The time between the first two looks.
+    /// The time between the first two polls.
     pub interval_seconds: u32,
-    /// How much longer each time is than the one before.
+    /// The factor by which each such time is longer than the one before.
     pub factor: f64,
-    /// No time between two looks is longer.
+    /// The maximum time between two polls.
     pub max_interval_seconds: u32,
-    /// When a task gives up.
+    /// The time after which a task gives up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<u32>,
     /// Whether a task that gives up is skipped instead of failed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub soft_fail: bool,
-    /// After how many looks in vain at a source that is down a trigger pauses.
+    /// The number of failed polls in a row after which a trigger pauses.
     pub max_failures: u32,
-    /// A trigger that starts more runs within an hour flaps, and pauses.
+    /// The maximum number of runs that a trigger starts within an hour; more are flapping, and pause it.
     pub max_events_per_hour: u32,
 }
 
@@ -112,13 +112,13 @@ impl Pacing {
         TimeDelta::milliseconds((grown.min(longest) * 1_000.0) as i64)
     }
 
-    /// When a sensor that began to look at `began` looks next after `now`: it follows from these two alone.
+    /// When a sensor that began to poll at `began` polls next after `now`: it follows from these two alone.
     pub fn next_poll(&self, began: Instant, now: Instant) -> Instant {
         let (mut at, mut looks) = (began, 0);
         while at <= now {
             let (delay, longer) = (self.delay(looks), self.delay(looks + 1));
             if delay == longer {
-                // From here on all are the same.
+                // From here on, all delays are the same.
                 let passed = (now - at).num_milliseconds() / delay.num_milliseconds().max(1);
                 return at + delay * i32::try_from(passed + 1).unwrap_or(i32::MAX);
             }
@@ -129,46 +129,46 @@ impl Pacing {
     }
 }
 
-/// Names one trigger.
+/// Names one trigger, across all tenants.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct TriggerKey {
-    /// Whose.
+    /// The tenant of the workflow.
     pub tenant: TenantId,
-    /// Of which workflow.
+    /// The workflow that defines it.
     pub workflow: String,
-    /// Its name there.
+    /// Its name in the workflow.
     pub name: String,
 }
 
-/// Something that happened elsewhere, in the words of CloudEvents.
+/// Something that happened in another system, in the words of CloudEvents.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct CloudEvent {
     /// Unique together with its source.
     pub id: String,
-    /// Where it happened.
+    /// The system or resource where it happened.
     pub source: String,
-    /// What happened.
+    /// The type of the event.
     #[serde(rename = "type")]
     pub kind: String,
-    /// To what.
+    /// What it happened to.
     #[serde(default)]
     pub subject: Option<String>,
-    /// When.
+    /// When it happened.
     #[serde(default)]
     pub time: Option<Instant>,
-    /// What there is to say about it.
+    /// The payload of the event.
     #[serde(default)]
     pub data: Value,
-    /// What the message that carried it, or the event's own extensions, say beside.
+    /// The attributes of the message that carried it, or the event's own extensions.
     #[serde(default)]
     pub attributes: BTreeMap<String, String>,
 }
 
 impl CloudEvent {
-    /// The type of a Pub/Sub message that is no event of its own.
+    /// The type of a Pub/Sub message that is not a CloudEvent.
     pub const MESSAGE: &str = "google.cloud.pubsub.topic.v1.messagePublished";
 
-    /// The attribute, or extension, that names the tenant whose event it is; without it, it is the default tenant's.
+    /// The attribute or extension that names the event's tenant; the default tenant without it.
     pub const TENANT: &str = "ebbtenant";
 
     /// What tells it apart from every other one: the same identity, the same event.

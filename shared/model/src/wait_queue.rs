@@ -12,7 +12,7 @@ pub type LimitId = i32;
 pub struct LimitRow {
     /// The key that waiters and groups refer to.
     pub id: LimitId,
-    /// What is limited.
+    /// What the slots are counted for.
     pub limit: Limit,
     /// The number of slots; none if there is no bound.
     pub slots: Option<u32>,
@@ -148,11 +148,11 @@ pub enum SlotRead {
 pub struct SlotChanges {
     /// Slots to add to those in use, counted as the last statement before the commit: each limit is locked only for a moment.
     pub counted: BTreeMap<Limit, i32>,
-    /// Waiters to delete.
+    /// Waiters that the store deletes.
     pub removed: Vec<TaskKey>,
-    /// Waiters to write.
+    /// Waiters that the store inserts or updates.
     pub waiters: Vec<Waiter>,
-    /// Turns to write.
+    /// Turns of groups that the store writes.
     pub groups: Vec<((LimitId, FairnessGroup), GroupTurns)>,
     /// Limits that were locked; those that did not change need not be written.
     pub limits: Vec<LimitRow>,

@@ -1,37 +1,37 @@
-//! What workers say of themselves, and what they are told.
+//! How workers describe themselves, and the commands they receive.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Instant;
 
-/// What a worker says of itself when it registers.
+/// How a worker describes itself when it registers.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct WorkerFacts {
-    /// Which function it is an instance of.
+    /// The function that it is an instance of.
     #[serde(default = "WorkerFacts::usual_function")]
     pub function: String,
-    /// The queue that it serves; none if it takes whatever is sent to it.
+    /// The queue that it serves; none if it takes everything that is pushed to it.
     #[serde(default)]
     pub queue: Option<String>,
-    /// The machine, or what stands for one.
+    /// The machine, or whatever the platform calls one.
     pub host: String,
     /// The version of the program.
     pub version: String,
-    /// Since when it is up.
+    /// When it started.
     pub since: Instant,
     /// Its breakers that are open, by host.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub breakers: Vec<OpenBreaker>,
 }
 
-/// A breaker that is open: calls to its host failed again and again, so a worker makes none for a while.
+/// A breaker that is open: calls to its host failed repeatedly, so the worker makes none for a while.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct OpenBreaker {
-    /// The host that is called.
+    /// The host that calls go to.
     pub host: String,
-    /// Since when no calls are made as they come.
+    /// When it opened.
     pub since: Instant,
-    /// When the next one shows whether it is back.
+    /// When the next call shows whether the host is back.
     pub until: Instant,
 }
 
@@ -41,21 +41,21 @@ impl WorkerFacts {
     }
 }
 
-/// What a worker can be told to do.
+/// The commands that a worker can receive.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkerCommandKind {
-    /// Take no more work, finish what is held, end.
+    /// Take no more work, finish the attempts it holds, and stop.
     Drain,
-    /// Stop everything at once, hand it back, end.
+    /// Stop everything at once, hand it back, and stop.
     Kill,
 }
 
 impl WorkerCommandKind {
-    /// All of them, the stronger one last.
+    /// Every command, the stronger one last.
     pub const ALL: [WorkerCommandKind; 2] = [Self::Drain, Self::Kill];
 
-    /// The name used in rows and answers.
+    /// The name used in rows and API responses.
     pub fn name(self) -> &'static str {
         match self {
             Self::Drain => "drain",
@@ -63,21 +63,21 @@ impl WorkerCommandKind {
         }
     }
 
-    /// The one of that name.
+    /// The command of that name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 }
 
-/// What a worker was told to do, by whom and why.
+/// A command to a worker, with who gave it and why.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct WorkerCommand {
-    /// What.
+    /// What the worker is to do.
     pub kind: WorkerCommandKind,
-    /// Who said so.
+    /// Who gave the command.
     pub actor: String,
-    /// Why, if they said.
+    /// Why, if they gave a reason.
     pub reason: Option<String>,
-    /// When.
+    /// When the command was given.
     pub at: Instant,
 }

@@ -1,7 +1,7 @@
-//! A workflow as registered: every reference resolved, every default filled in, known to be sound.
+//! A workflow as registered: every reference resolved, every default filled in, known to be valid.
 //!
-//! `language` is the only place that builds one from what a person wrote. Its serialized form is what
-//! `versions.definition` holds and what the content hash is taken of.
+//! Only `language` builds one from what a person wrote. Its serialized form is stored in `versions.definition`, and the
+//! content hash is computed from it.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -9,15 +9,15 @@ use serde_json::{Map, Value};
 use crate::schedule::{Schedule, one_or_many};
 use crate::{BackfillId, Pacing, RetryPolicy, TaskKind, Trigger};
 
-/// A sound definition: at least one task, unique names, dependencies that exist and form no cycle.
+/// A valid definition: at least one task, unique names, dependencies that exist and form no cycle.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Workflow {
-    /// The name it is triggered by.
+    /// The name by which runs are requested.
     pub name: String,
-    /// For people.
+    /// A description for the console.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// For finding it.
+    /// Words by which people find it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
     /// The typed inputs, in the order in which they were written.
@@ -26,10 +26,10 @@ pub struct Workflow {
     /// When it runs by itself.
     #[serde(rename = "schedule", default, with = "one_or_many", skip_serializing_if = "Vec::is_empty")]
     pub schedules: Vec<Schedule>,
-    /// What else starts its runs.
+    /// What else starts its runs, such as events.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub triggers: Vec<Trigger>,
-    /// How many of its runs go on at the same time.
+    /// How many of its runs may be active at the same time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<Concurrency>,
     /// The maximum number of its tasks under way at the same time, in all its runs together.
@@ -38,18 +38,18 @@ pub struct Workflow {
     /// How long a run may take from its start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<u32>,
-    /// A run that takes longer from its creation has missed its deadline; it goes on.
+    /// The time from a run's creation after which it has missed its deadline; the run goes on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_seconds: Option<u32>,
-    /// Whom to tell what becomes of a run, and of each of its tasks' retries.
+    /// What to do when a run ends or one of its tasks is retried.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub callbacks: Vec<Callback>,
-    /// The tasks; a task's place here is its `TaskIndex`.
+    /// The tasks; a task's position here is its `TaskIndex`.
     pub tasks: Vec<TaskSpec>,
 }
 
 impl Workflow {
-    /// The limit that runs of a group share: the workflow's, or that of one of its schedules. A backfill keeps count of
+    /// The limit that runs of a concurrency group share: the workflow's, or that of one of its schedules. A backfill counts
     /// its runs itself.
     pub fn limit_of(&self, group: &str) -> Option<Concurrency> {
         let own = |schedule: &&Schedule| Schedule::concurrency_group(&schedule.name) == group;
@@ -66,7 +66,7 @@ impl Workflow {
     }
 }
 
-/// How many runs of a workflow go on at the same time, and what becomes of one too many.
+/// How many runs of a workflow may be active at the same time, and what happens with one too many.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Concurrency {
     /// A template: runs for which it renders to the same text share the limit. Without one, all runs do.
@@ -74,11 +74,11 @@ pub struct Concurrency {
     pub key: Option<String>,
     /// The maximum number of runs at the same time.
     pub limit: u32,
-    /// What becomes of one too many.
+    /// What happens with a run that exceeds the limit.
     pub policy: Overlap,
 }
 
-/// What becomes of a run that is one too many.
+/// What happens with a run that exceeds a limit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Overlap {
@@ -91,26 +91,26 @@ pub enum Overlap {
     Skip,
 }
 
-/// Whom to tell, and when.
+/// Something to do when a run or task ends or is late.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Callback {
-    /// What must have happened.
+    /// The event that it follows.
     pub on: Occasion,
-    /// What to do then; strings are templates.
+    /// What to do; strings are templates.
     pub call: Call,
 }
 
-/// What a callback follows on.
+/// The events that callbacks can follow.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Occasion {
-    /// It succeeded.
+    /// The run or task succeeded.
     Success,
-    /// It failed for good.
+    /// The run or task failed, and no attempt follows.
     Failure,
     /// An attempt failed, and another one follows.
     Retry,
-    /// It took longer than its `deadline_seconds`.
+    /// The run exceeded its `deadline_seconds`.
     MissedDeadline,
 }
 
@@ -120,42 +120,42 @@ pub enum Occasion {
 pub enum Call {
     /// Sends a POST request.
     Webhook {
-        /// Where to.
+        /// The address of the request.
         url: String,
-        /// Headers to send.
+        /// The headers of the request.
         #[serde(default, skip_serializing_if = "Map::is_empty")]
         headers: Map<String, Value>,
-        /// What to send instead of what happened.
+        /// The body; by default, a description of the event.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         body: Option<Value>,
     },
-    /// Publishes a message.
+    /// Publishes a message to a topic.
     Message {
         /// The id of the topic.
         topic: String,
-        /// What to send instead of what happened.
+        /// The body; by default, a description of the event.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         body: Option<Value>,
     },
     /// Starts a run and does not wait for it.
     Workflow {
-        /// Of which workflow.
+        /// The name of the workflow to run.
         workflow: String,
-        /// With these inputs.
+        /// The inputs of the run.
         #[serde(default, skip_serializing_if = "Map::is_empty")]
         inputs: Map<String, Value>,
     },
 }
 
-/// One typed input.
+/// One typed input of a workflow.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct InputSpec {
     /// Its name in templates: `inputs.NAME`.
     pub name: String,
-    /// What a value must be.
+    /// The type that a value must have.
     #[serde(rename = "type")]
     pub kind: InputType,
-    /// For people, and for the form.
+    /// A description for the form in the console.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The value when none is given; may be a template. An input without one is required.
@@ -170,13 +170,13 @@ pub struct InputSpec {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InputType {
-    /// Text.
+    /// A text of any length.
     String,
-    /// A whole number.
+    /// A number without a fraction.
     Integer,
-    /// Any number.
+    /// An integer or a number with a fraction.
     Number,
-    /// `true` or `false`.
+    /// The value `true` or `false`.
     Boolean,
     /// A calendar day, `2026-01-31`.
     Date,
@@ -188,24 +188,24 @@ pub enum InputType {
     Object,
 }
 
-/// One task of a definition.
+/// One task as a workflow defines it.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct TaskSpec {
     /// Unique within the workflow.
     pub name: String,
-    /// Its type.
+    /// What kind of work it does.
     #[serde(rename = "type")]
     pub kind: TaskKind,
-    /// For people.
+    /// A description for the console.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The tasks it waits for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub depends_on: Vec<String>,
-    /// What must have become of them.
+    /// How these must have ended.
     #[serde(default)]
     pub trigger_rule: TriggerRule,
-    /// An expression: where it is false, the task is skipped.
+    /// An expression: if it is false, the task is skipped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub when: Option<String>,
     /// The branches of a `switch`: the first whose condition holds is taken.
@@ -214,37 +214,37 @@ pub struct TaskSpec {
     /// What a `fan_out` does for each element of a list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fan_out: Option<FanOut>,
-    /// What a `fan_in` makes of what the fan-outs before it delivered.
+    /// How a `fan_in` combines the outputs of the fan-outs before it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fan_in: Option<FanIn>,
     /// Settings of the task type; strings may be templates.
     #[serde(default)]
     pub config: Value,
-    /// How often a sensor looks.
+    /// How often a sensor polls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pacing: Option<Pacing>,
-    /// When to try again.
+    /// How often and when a failed attempt is followed by another.
     pub retry: RetryPolicy,
     /// How long one attempt may take.
     pub timeout_seconds: u32,
     /// How long all attempts together may take, the waiting between them included.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_timeout_seconds: Option<u32>,
-    /// The group that executes it.
+    /// The queue whose executors take it.
     pub queue: String,
     /// Tasks that name the same pool share its slots, in all workflows of a tenant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pool: Option<String>,
-    /// Where slots are few, higher comes first within its tenant.
+    /// Of the tasks of a tenant that wait for a slot, those with higher priority come first.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub priority: i32,
-    /// Whether the run may succeed although this failed.
+    /// Whether the run may succeed although this task failed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub allow_failure: bool,
-    /// Whether runs that need it at the same time share one execution of it.
+    /// How runs that need it at the same time share one execution of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub global: Option<Global>,
-    /// Whom to tell what becomes of it.
+    /// What to do when it ends or is retried.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub callbacks: Vec<Callback>,
 }
@@ -268,13 +268,13 @@ pub struct FanOut {
     pub task: Box<TaskSpec>,
 }
 
-/// How many of a number may fail.
+/// How many children may fail.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Tolerance {
-    /// An absolute number.
+    /// At most this number of children.
     Count(u32),
-    /// A percentage.
+    /// At most this percentage of children.
     Percent(u32),
 }
 
@@ -285,7 +285,7 @@ impl Default for Tolerance {
 }
 
 impl Tolerance {
-    /// Whether `failed` of `total` are still all right.
+    /// Whether `failed` of `total` may fail.
     pub fn allows(self, failed: u32, total: u32) -> bool {
         match self {
             Self::Count(count) => failed <= count,
@@ -294,26 +294,26 @@ impl Tolerance {
     }
 }
 
-/// What a `fan_in` makes of what children delivered.
+/// How a `fan_in` combines the outputs of children.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct FanIn {
-    /// How they are put together.
+    /// How they are combined.
     pub aggregation: Aggregation,
-    /// The field of each output that counts; the whole output if none is named.
+    /// The field of each output to use; the whole output if none is named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,
 }
 
-/// How outputs of children are put together.
+/// How outputs of children are combined.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Aggregation {
     /// `{results, count}`: every output, in the order of the list.
     #[default]
     Collect,
-    /// The same, with lists among the outputs taken apart.
+    /// The same, with lists among the outputs flattened.
     Concat,
-    /// `{total, count}`.
+    /// `{total, count}`: the sum of the outputs.
     Sum,
     /// The first one's output.
     First,
@@ -326,7 +326,7 @@ pub enum Aggregation {
 pub struct Global {
     /// The name of the reusable task.
     pub name: String,
-    /// For how long an earlier success serves, too.
+    /// For how long an earlier success is reused.
     #[serde(default)]
     pub reuse_for_seconds: u32,
 }
@@ -334,23 +334,23 @@ pub struct Global {
 /// One branch of a `switch`.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Case {
-    /// An expression; none is the default, taken where no other branch is.
+    /// An expression; none is the default branch, taken if no other is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub when: Option<String>,
-    /// The tasks that go on. They depend on the switch without saying so.
+    /// The tasks that go on. They depend on the switch implicitly.
     pub next: Vec<String>,
 }
 
-/// What must have become of the tasks that a task depends on.
+/// How the tasks that a task depends on must have ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TriggerRule {
     /// All succeeded (skipped ones count, as long as one succeeded).
     #[default]
     AllSuccess,
-    /// All failed.
+    /// All failed or could not run.
     AllFailed,
-    /// All finished, however.
+    /// All finished, in whatever state.
     AllDone,
     /// At least one succeeded; does not wait for the others.
     OneSuccess,
@@ -362,7 +362,7 @@ pub enum TriggerRule {
     NoneFailedMinOneSuccess,
     /// All finished and none was skipped.
     NoneSkipped,
-    /// At once, whatever they do.
+    /// At once, without waiting for them.
     Always,
     /// All finished, at least one succeeded: what `depends_on: {any_of: […]}` means.
     AnyOf,

@@ -1,42 +1,42 @@
-//! Outgoing: what became of runs and tasks, for anyone to subscribe.
+//! Outgoing messages about the ends of runs and tasks, for anyone to subscribe.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Instant, RunId, RunState, TaskIndex, TaskState, TenantId};
 
-/// A run ended.
+/// A run ended, for subscribers outside.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct RunFinished {
-    /// The run.
+    /// The run that ended.
     pub run: RunId,
-    /// Whose.
+    /// The tenant that the run belongs to.
     pub tenant: TenantId,
-    /// Of which workflow.
+    /// The workflow that it is a run of.
     pub workflow: String,
-    /// How.
+    /// The state that it ended in.
     pub state: RunState,
-    /// When it was made; nothing in messages of versions that did not say so.
+    /// When it was created; none in messages of versions that did not send it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_at: Option<Instant>,
-    /// When.
+    /// When its last task ended.
     pub finished_at: Instant,
 }
 
-/// A task ended.
+/// A task ended, for subscribers outside.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct TaskFinished {
-    /// The run.
+    /// The run of the task.
     pub run: RunId,
-    /// Whose.
+    /// The tenant that the run belongs to.
     pub tenant: TenantId,
-    /// Of which workflow.
+    /// The workflow that it is a run of.
     pub workflow: String,
-    /// The task's place.
+    /// The task's position in the run.
     pub task: TaskIndex,
-    /// The task's name.
+    /// The task's name in the workflow.
     pub name: String,
-    /// How.
+    /// The state that it ended in.
     pub state: TaskState,
-    /// When.
+    /// When the task ended.
     pub finished_at: Instant,
 }

@@ -1,47 +1,47 @@
-//! Sensors that should look.
+//! Messages that make sensors poll.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Child, Instant, TaskKey, TenantId, VersionId};
 
-/// A sensor should poll. Polling twice is harmless.
+/// A sensor is to be polled. Polling twice is harmless.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct PollDue {
-    /// Whose.
+    /// The tenant that the sensor belongs to.
     pub tenant: TenantId,
-    /// The group that looks.
+    /// The queue whose executors poll.
     pub queue: String,
-    /// For whom.
+    /// The task or trigger that needs the result.
     pub watch: Watch,
 }
 
-/// Whose sensor it is.
+/// The task or trigger that a sensor belongs to.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Watch {
-    /// A task's.
+    /// A sensor task of a run.
     Task {
-        /// The task.
+        /// The task that waits.
         #[serde(flatten)]
         key: TaskKey,
-        /// Its attempt.
+        /// The attempt that waits.
         attempt: u32,
-        /// The run's version.
+        /// The version of the run.
         version: VersionId,
-        /// Its place, if it is a child of a fan-out.
+        /// Which child it is, if it is one of a fan-out.
         #[serde(default)]
         child: Option<Child>,
-        /// When it began to look.
+        /// When it began to poll.
         since: Instant,
-        /// Whether its last look is noted as failed.
+        /// Whether its last poll is recorded as failed.
         #[serde(default)]
         failed: bool,
     },
-    /// A trigger's.
+    /// A trigger of a workflow.
     Trigger {
-        /// The workflow.
+        /// The name of the workflow.
         workflow: String,
-        /// The trigger's name.
+        /// The trigger's name in it.
         name: String,
     },
 }

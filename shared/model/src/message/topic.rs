@@ -9,7 +9,7 @@ pub enum Topic {
     Evaluations,
     /// Attempts to carry out, one topic per queue.
     Work(String),
-    /// To and about workers, and the sweep's wake-up calls.
+    /// Messages to and about workers, and wake-ups of the sweep.
     Management,
     /// Outgoing: runs and tasks that finished, for anyone to subscribe.
     Lifecycle,
@@ -38,7 +38,7 @@ impl Topic {
         }
     }
 
-    /// The id of the topic that takes what could not be delivered.
+    /// The id of the topic that receives undeliverable messages.
     pub fn dead_letter_id(&self) -> String {
         self.dead_letter_id_with(Self::DEFAULT_PREFIX)
     }

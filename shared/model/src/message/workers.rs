@@ -1,38 +1,38 @@
-//! To and about workers.
+//! Messages to and about workers.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Instant, WorkerFacts, WorkerId};
 
-/// A worker says who it is: for one that cannot reach the database itself.
+/// A worker that cannot reach the database registers itself.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct WorkerRegistered {
-    /// The worker.
+    /// The worker that registers.
     pub worker: WorkerId,
-    /// What it says of itself.
+    /// Its description of itself.
     #[serde(flatten)]
     pub facts: WorkerFacts,
-    /// When it said so.
+    /// When it sent this.
     pub at: Instant,
 }
 
-/// A worker says that it lives, and with it all the attempts that it holds.
+/// A worker sends a sign of life, for itself and all the attempts that it holds.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct WorkerHeartbeat {
-    /// The worker.
+    /// The worker that is alive.
     pub worker: WorkerId,
-    /// When it said so.
+    /// When it sent this.
     pub at: Instant,
 }
 
-/// Someone wants a worker ended at once; what it holds is handed back.
+/// Someone wants a worker stopped at once; it hands back what it holds.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct WorkerKill {
-    /// The worker.
+    /// The worker to stop.
     pub worker: WorkerId,
-    /// Who wants it.
+    /// Who asks for it.
     pub actor: String,
-    /// Why.
+    /// Why, as the worker's page shows it.
     #[serde(default)]
     pub reason: Option<String>,
 }

@@ -125,7 +125,7 @@ fn exactly_the_drawn_moves_are_legal() {
 }
 
 #[test]
-fn a_final_task_moves_again_only_if_a_person_wants_it_done_anew() {
+fn a_final_task_moves_again_only_if_a_person_clears_it() {
     for state in TaskState::ALL.into_iter().filter(|state| state.is_final()) {
         for (_, event) in events().into_iter().filter(|(name, _)| *name != "cleared") {
             assert!(at(state, 2).on(event, Instant::UNIX_EPOCH).is_err());

@@ -72,7 +72,7 @@ async fn a_message_that_breaks_its_receiver_is_dead_lettered_after_the_last_deli
     assert_eq!(runtime::message_of(&letters[0]), Ok(notice));
 
     brittle.0.1.store(1, Ordering::Relaxed);
-    assert_eq!(world.runtime.replay(&letters[0]).await.unwrap(), Replayed::Sent);
+    assert_eq!(world.runtime.dead_letters().replay(&letters[0]).await.unwrap(), Replayed::Sent);
     world.bus.idle().await;
     assert_eq!((world.dead_letters().await, brittle.pushes()), (vec![], 4));
 }
@@ -85,7 +85,10 @@ async fn a_push_that_is_not_a_message_is_dead_lettered_at_the_first_delivery() {
     let letters = world.dead_letters().await;
     assert_eq!(letters.len(), 1);
     assert!(letters[0].reason.contains("not a CloudEvent"), "{letters:?}");
-    assert!(matches!(world.runtime.replay(&letters[0]).await.unwrap(), Replayed::NoMessage(_)));
+    assert!(matches!(
+        world.runtime.dead_letters().replay(&letters[0]).await.unwrap(),
+        Replayed::NoMessage(_)
+    ));
     assert_eq!(world.dead_letters().await, letters);
 }
 
@@ -98,7 +101,7 @@ async fn a_dead_letter_about_a_missing_run_can_be_replayed() {
     let letters = world.dead_letters().await;
     assert_eq!(runtime::message_of(&letters[0]), Ok(nudge));
     // The run is still missing: the copy becomes a new dead letter, and the first one is deleted.
-    assert_eq!(world.runtime.replay(&letters[0]).await.unwrap(), Replayed::Sent);
+    assert_eq!(world.runtime.dead_letters().replay(&letters[0]).await.unwrap(), Replayed::Sent);
     world.bus.idle().await;
     let again = world.dead_letters().await;
     assert_eq!((again.len(), again[0].id == letters[0].id), (1, false));
@@ -117,6 +120,6 @@ async fn a_dead_letter_is_kept_while_the_bus_is_unavailable() {
     };
     world.store().insert_dead_letter(&letter).await.unwrap();
     world.bus.close().await;
-    assert!(world.runtime.replay(&letter).await.is_err());
+    assert!(world.runtime.dead_letters().replay(&letter).await.is_err());
     assert_eq!(world.dead_letters().await.len(), 1);
 }

@@ -15,7 +15,7 @@ use model::message::{PollDue, RunFinished, Watch};
 use model::{
     Clock, CloudEvent, EventKind, Message, RunId, RunState, TaskIndex, TaskKey, TenantId, TriggerKey,
 };
-use runtime::{Heard, Runtime, StartRun};
+use runtime::{Runtime, StartRun, TriggerOutcome};
 use serde_json::json;
 use sweep::Sweep;
 
@@ -48,11 +48,12 @@ async fn of_many_concurrent_copies_of_an_event_one_starts_a_run() {
     world.write(ON_EVENT).await;
     let copies: Vec<CloudEvent> = (0..40).map(|copy| happened(copy % 5)).collect();
     let received = join_all(copies.iter().map(|event| world.runtime.triggers().receive(event))).await;
-    let heard = received.into_iter().flat_map(|received| received.unwrap().heard).map(|(_, heard)| heard);
-    let (started, others): (Vec<Heard>, Vec<Heard>) =
-        heard.partition(|heard| matches!(heard, Heard::Started(_)));
+    let outcomes =
+        received.into_iter().flat_map(|received| received.unwrap().outcomes).map(|(_, outcome)| outcome);
+    let (started, others): (Vec<TriggerOutcome>, Vec<TriggerOutcome>) =
+        outcomes.partition(|outcome| matches!(outcome, TriggerOutcome::Started(_)));
     assert_eq!((started.len(), others.len()), (5, 35));
-    assert!(others.iter().all(|heard| *heard == Heard::Before), "{others:?}");
+    assert!(others.iter().all(|outcome| *outcome == TriggerOutcome::Before), "{others:?}");
     assert_eq!(runs(&world, "on-event").await, 5);
 }
 

@@ -71,47 +71,21 @@ const RETIRED: [(&str, &str); 61] = [
 ];
 
 /// Folders and files that still contain retired words. The list shrinks until it is empty.
-const WORDS_NOT_YET: [&str; 16] = [
-    "functions/console",
-    "functions/execute",
-    "functions/sweep",
-    "shared/api",
-    "shared/auth",
-    "shared/bus",
-    "shared/drawing",
-    "shared/engine",
-    "shared/host",
-    "shared/language",
-    "shared/model",
-    "shared/read",
-    "shared/runtime",
-    "shared/store",
-    "tests/simulation/forwarded.rs",
-    "tests/simulation/store.rs",
-];
+const WORDS_NOT_YET: [&str; 6] =
+    ["functions/console", "shared/api", "shared/auth", "shared/drawing", "shared/host", "shared/read"];
 
 /// Folders that still have doc comments of three words or fewer. The list shrinks until it is empty.
-const COMMENTS_NOT_YET: [&str; 21] = [
+const COMMENTS_NOT_YET: [&str; 11] = [
     "cli/src",
     "functions/console",
-    "functions/execute",
-    "functions/sweep",
     "shared/accounts",
     "shared/api",
     "shared/auth",
-    "shared/bus",
-    "shared/calendar",
     "shared/drawing",
     "shared/embedded",
-    "shared/engine",
     "shared/host",
-    "shared/language",
-    "shared/model",
     "shared/read",
-    "shared/runtime",
-    "shared/store",
     "shared/workflow_test",
-    "tests/simulation/forwarded.rs",
     "tools/bench",
 ];
 

@@ -184,7 +184,7 @@ forward! {
     writes {
         fn beat(sign: &Heartbeat) -> HeartbeatReply;
         fn farewell(worker: WorkerId) -> Option<WorkerCommand>;
-        fn command_worker(worker: WorkerId, order: &WorkerCommand) -> Option<WorkerCommand>;
+        fn command_worker(worker: WorkerId, command: &WorkerCommand) -> Option<WorkerCommand>;
         fn forget_workers(silent: &[Silence]) -> u64;
     }
 }
@@ -288,5 +288,5 @@ forward_within! {
     fn note_event(key: &TriggerKey, event: &TriggerEvent) -> bool;
     fn hold_event(key: &TriggerKey, event: &CloudEvent, due_at: Instant) -> bool;
     fn take_held(key: &TriggerKey, at: Instant) -> Option<CloudEvent>;
-    fn sight(key: &TriggerKey, revision: i64, poll_record: &PollRecord) -> bool;
+    fn record_poll(key: &TriggerKey, revision: i64, poll_record: &PollRecord) -> bool;
 }

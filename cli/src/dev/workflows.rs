@@ -107,7 +107,7 @@ impl Loader {
         if let Err(error) = self.queues.open(queues.collect()).await {
             return warn!("Cannot create the queues of {name}: {error:#}");
         }
-        match self.runtime.register(TenantId::DEFAULT, vec![definition], "ebb dev").await {
+        match self.runtime.definitions().register(TenantId::DEFAULT, vec![definition], "ebb dev").await {
             Ok(registered) => {
                 self.loaded.insert(name.clone(), Some(hash));
                 for registered in registered.iter().filter(|registered| registered.changed) {

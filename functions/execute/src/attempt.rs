@@ -34,7 +34,7 @@ const MAX_INLINE_TASKS: u32 = 50;
 /// The maximum number of side-effecting attempts one instance runs concurrently. Further ones wait before they are claimed.
 const MAX_CONCURRENT_ATTEMPTS: usize = 64;
 
-/// Runs attempts.
+/// Claims attempts, runs them and reports their results.
 pub struct Executor {
     pub(crate) runtime: Arc<Runtime>,
     worker: RwLock<Arc<Worker>>,

@@ -21,12 +21,12 @@ const CALLBACK_TIMEOUT: TimeDelta = TimeDelta::seconds(30);
 impl Executor {
     /// Sends a callback. It may arrive twice, with the same id.
     pub async fn call_back(&self, due: &CallbackDue) -> runtime::Result<Verdict> {
-        let secrets = match self.secrets.resolve(self.runtime.callback_secrets(due).await?).await {
+        let secrets = match self.secrets.resolve(self.runtime.callbacks().secrets(due).await?).await {
             Ok(secrets) => secrets,
             Err(failure) => return self.record_callback(due, "a callback", Err(failure)).await,
         };
         let redactor = Redactor::of(&secrets).and(self.secrets.all_forms().await);
-        match self.runtime.callback(due, secrets).await? {
+        match self.runtime.callbacks().job(due, secrets).await? {
             CallbackJob::Gone => Ok(Verdict::Reject("there is no such callback".into())),
             CallbackJob::Broken(failure) => {
                 self.record_callback(due, "a callback", Err(redactor.failure(failure))).await

@@ -27,7 +27,7 @@ pub struct Job {
     pub task: String,
     /// The type of the task.
     pub kind: TaskKind,
-    /// The config, rendered.
+    /// The config of the task, rendered.
     pub config: Value,
     /// The content of a process's file `EBB_INPUT`: `{inputs, outputs, run, task}`.
     pub document: Value,

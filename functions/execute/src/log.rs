@@ -42,7 +42,7 @@ pub enum Stream {
     Stdout,
     /// The process's standard error.
     Stderr,
-    /// Ebbflow itself.
+    /// Ebbflow itself, about the attempt.
     System,
 }
 
@@ -60,13 +60,13 @@ impl Stream {
 /// The severity of a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Level {
-    /// For debugging.
+    /// Details for debugging a task.
     Debug,
-    /// Normal operation.
+    /// What happens in normal operation.
     Info,
-    /// A possible problem.
+    /// Something that may be a problem.
     Warning,
-    /// A problem.
+    /// Why the attempt failed or may fail.
     Error,
 }
 

@@ -38,7 +38,7 @@ pub(crate) struct Program {
     pub(crate) name: &'static str,
     /// What to do if it is not installed.
     pub(crate) remedy: &'static str,
-    /// The arguments.
+    /// Its arguments, not interpreted by a shell.
     pub(crate) arguments: Vec<OsString>,
     /// The variables that the config adds to its environment.
     pub(crate) environment: BTreeMap<String, String>,

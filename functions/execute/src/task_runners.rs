@@ -133,7 +133,7 @@ async fn run_with_timeout(
 pub enum Unfinished {
     /// The worker cancelled it, so it can be handed back.
     Stopped,
-    /// The work failed.
+    /// The task failed with this error.
     Failed(Failure),
 }
 

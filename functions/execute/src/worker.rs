@@ -49,7 +49,7 @@ struct Activity {
     /// them.
     attempts: u32,
     heartbeat_at: Option<Instant>,
-    /// Stops the heartbeats.
+    /// Cancelled to stop the heartbeats; none while no attempt is held.
     heartbeats: Option<CancellationToken>,
 }
 
@@ -106,7 +106,7 @@ impl Worker {
         }
         let is_due = activity.heartbeat_at.is_none_or(|at| at + self.heartbeat_interval <= now);
         if activity.attempts == 0 || is_due {
-            self.obey(self.send_heartbeat(now).await?.order);
+            self.obey(self.send_heartbeat(now).await?.command);
             activity.heartbeat_at = Some(now);
         }
         if self.shutdown_reason().is_some() {
@@ -167,7 +167,7 @@ impl Worker {
         match reply {
             Ok(reply) => {
                 self.claims.stop_revoked(&confirmed, &reply.holds);
-                self.obey(reply.order);
+                self.obey(reply.command);
                 {
                     let mut activity = self.activity.lock().await;
                     activity.heartbeat_at = Some(now);

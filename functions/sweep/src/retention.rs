@@ -42,7 +42,7 @@ impl Default for Retention {
 }
 
 impl Retention {
-    /// The configured retention.
+    /// Retention as configured, with the configured archive.
     pub fn new(days: RetentionConfig) -> Self {
         let archive = days.archive.clone().map(|archive| match archive {
             ArchiveConfig::Folder(path) => Arc::new(Folder(path.into())) as Arc<dyn Archive>,
@@ -56,7 +56,7 @@ impl Retention {
         Self { accounts: Some(accounts), ..self }
     }
 
-    /// Uses another archive.
+    /// Archives runs here instead of where the configuration says.
     pub fn archived_by(self, archive: Arc<dyn Archive>) -> Self {
         Self { archive: Some(archive), ..self }
     }

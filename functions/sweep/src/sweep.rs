@@ -77,7 +77,7 @@ impl Sweep {
         }
     }
 
-    /// Uses another retention.
+    /// The same sweep with this retention instead of the default.
     pub fn with_retention(self, retention: Retention) -> Self {
         Self { retention, ..self }
     }

@@ -75,11 +75,11 @@ async fn receive(app: &App, incoming: &Incoming) -> Reply {
         Err(error) if error.is_hopeless() => return app.dead_letter_event(incoming, error.to_string()).await,
         Err(error) => return Reply::Retry(error.to_string()),
     };
-    if received.heard.is_empty() {
+    if received.outcomes.is_empty() {
         warn!(event.kind, event.source, "Event {} matches no trigger", event.id);
     }
-    for (key, heard) in &received.heard {
-        info!("Event {} at trigger `{}` of `{}`: {heard:?}", event.id, key.name, key.workflow);
+    for (key, outcome) in &received.outcomes {
+        info!("Event {} at trigger `{}` of `{}`: {outcome:?}", event.id, key.name, key.workflow);
     }
     match received.complaint() {
         Some(reason) => app.dead_letter_event(incoming, reason).await,

@@ -15,7 +15,7 @@ use axum::routing::post;
 use axum::{Json, Router};
 use host::{App, Problem, Secrets, read_body};
 use model::{CloudEvent, Instant, TenantId, TriggerKey, TriggerOn};
-use runtime::Heard;
+use runtime::TriggerOutcome;
 use serde_json::{Value, json};
 use store::{TriggerEvent, TriggerRecord};
 use tracing::{info, warn};
@@ -84,15 +84,15 @@ async fn receive_at(
         let message = "this request was already accepted; sign each request separately";
         return Err(Problem::new(StatusCode::CONFLICT, "replayed", message));
     }
-    let heard = shared
+    let outcome = shared
         .app
         .runtime
         .triggers()
         .deliver(&record, &event, vec![signed])
         .await
         .map_err(api::error::runtime)?;
-    info!("Webhook {} at trigger `{}` of `{}`: {heard:?}", event.id, key.name, key.workflow);
-    respond(&event, heard)
+    info!("Webhook {} at trigger `{}` of `{}`: {outcome:?}", event.id, key.name, key.workflow);
+    respond(&event, outcome)
 }
 
 fn rejected() -> Problem {
@@ -194,20 +194,20 @@ fn event(
     })
 }
 
-fn respond(event: &CloudEvent, heard: Heard) -> Result<(StatusCode, Json<Value>), Problem> {
+fn respond(event: &CloudEvent, outcome: TriggerOutcome) -> Result<(StatusCode, Json<Value>), Problem> {
     let id = &event.id;
-    let body = match heard {
-        Heard::Started(run) => {
+    let body = match outcome {
+        TriggerOutcome::Started(run) => {
             let body = json!({"id": id, "run_id": run, "links": {"run": api::Links::run_path(run)}});
             return Ok((StatusCode::CREATED, Json(body)));
         }
-        Heard::Held(until) => {
+        TriggerOutcome::Held(until) => {
             return Ok((StatusCode::ACCEPTED, Json(json!({"id": id, "held_until": until}))));
         }
-        Heard::Before => json!({"id": id, "duplicate": true}),
-        Heard::Filtered => json!({"id": id, "filtered": true}),
-        Heard::Unwanted(reason) => json!({"id": id, "skipped": reason}),
-        Heard::Broken(reason) => {
+        TriggerOutcome::Before => json!({"id": id, "duplicate": true}),
+        TriggerOutcome::Filtered => json!({"id": id, "filtered": true}),
+        TriggerOutcome::Unwanted(reason) => json!({"id": id, "skipped": reason}),
+        TriggerOutcome::Broken(reason) => {
             return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_event", reason));
         }
     };

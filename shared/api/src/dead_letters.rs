@@ -172,7 +172,7 @@ pub(crate) async fn post_replay(
     Path(id): Path<String>,
 ) -> Result<Json<DeadLetterView>, Problem> {
     let dead_letter = find(&api, &caller, &id).await?;
-    match api.app.runtime.replay(&dead_letter).await.map_err(error::runtime)? {
+    match api.app.runtime.dead_letters().replay(&dead_letter).await.map_err(error::runtime)? {
         Replayed::Sent => {
             info!("{} replayed dead letter {id}", caller.name);
             Ok(Json(DeadLetterView::new(dead_letter)))
@@ -193,7 +193,7 @@ pub(crate) async fn post_discard(
     Path(id): Path<String>,
 ) -> Result<Json<DeadLetterView>, Problem> {
     let dead_letter = find(&api, &caller, &id).await?;
-    api.app.runtime.discard(&id).await.map_err(error::runtime)?;
+    api.app.runtime.dead_letters().discard(&id).await.map_err(error::runtime)?;
     info!("{} discarded dead letter {id}", caller.name);
     Ok(Json(DeadLetterView::new(dead_letter)))
 }
@@ -211,7 +211,7 @@ pub(crate) async fn post_bulk(
         Action::Replay => BulkAction::Replay,
         Action::Discard => BulkAction::Discard,
     };
-    let outcome = api.app.runtime.replay_or_discard(action, &filter, body.dry_run).await;
+    let outcome = api.app.runtime.dead_letters().replay_or_discard(action, &filter, body.dry_run).await;
     let BulkOutcome { matched, left, last } = outcome.map_err(error::runtime)?;
     let done = matched - left.len();
     if !body.dry_run {

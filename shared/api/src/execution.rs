@@ -136,7 +136,7 @@ async fn beat(
     facts: Option<WorkerFacts>,
 ) -> Result<Option<WorkerCommandKind>, Problem> {
     let reply = api.app.runtime.workers().heartbeat(worker, facts).await.map_err(error::runtime)?;
-    Ok(reply.order.map(|command| command.kind))
+    Ok(reply.command.map(|command| command.kind))
 }
 
 /// Leases dispatched attempts of a queue to a worker.

@@ -175,7 +175,14 @@ pub(crate) async fn post_activate(
     Path((name, number)): Path<(String, i32)>,
 ) -> Result<Json<WorkflowState>, Problem> {
     let workflow = workflows::find(&api, &caller, &name).await?;
-    match api.app.runtime.activate_version(caller.tenant, &name, number).await.map_err(error::runtime)? {
+    match api
+        .app
+        .runtime
+        .definitions()
+        .activate(caller.tenant, &name, number)
+        .await
+        .map_err(error::runtime)?
+    {
         Activated::Unknown => Err(no_such_version(&api, &caller, &workflow, number).await),
         activated => {
             let changed = activated == Activated::Changed;
@@ -192,6 +199,7 @@ pub(crate) async fn post_archive(
     Path(name): Path<String>,
 ) -> Result<Json<WorkflowState>, Problem> {
     let version = workflows::find(&api, &caller, &name).await?.version.number;
-    let changed = api.app.runtime.archive_workflow(caller.tenant, &name).await.map_err(error::runtime)?;
+    let changed =
+        api.app.runtime.definitions().archive(caller.tenant, &name).await.map_err(error::runtime)?;
     Ok(Json(WorkflowState { name, version, archived: true, changed }))
 }

@@ -117,8 +117,13 @@ pub(crate) async fn post_register(
     api.access.check_timeouts(definitions.iter().map(|definition| &definition.workflow))?;
     etag::check_match(&api, &caller, &headers, &names).await?;
     api.access.check_room_for_workflows(&api, caller.tenant, &names).await?;
-    let done =
-        api.app.runtime.register(caller.tenant, definitions, &caller.name).await.map_err(error::runtime)?;
+    let done = api
+        .app
+        .runtime
+        .definitions()
+        .register(caller.tenant, definitions, &caller.name)
+        .await
+        .map_err(error::runtime)?;
     let registered: Vec<RegisteredView> = names
         .into_iter()
         .zip(done)

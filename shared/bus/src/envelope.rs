@@ -28,7 +28,7 @@ const MESSAGE_PUBLISHED: &str = "google.cloud.pubsub.topic.v1.messagePublished";
 /// A message that was pushed to us.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Delivery {
-    /// The message.
+    /// The message that was published.
     pub message: Message,
     /// The bus's id of it, the same at every delivery; the event's id if it came without a bus.
     pub id: String,
@@ -90,7 +90,7 @@ struct Plain {
     published_at: Option<Instant>,
 }
 
-/// Unwraps a request.
+/// Separates a request into its origin and the content that was published.
 fn unwrap(headers: &HeaderMap, body: &[u8]) -> Result<(Origin, Content), Rejected> {
     let mut origin = Origin::of(headers);
     match read_event(headers, body) {

@@ -9,14 +9,14 @@ use axum::Router;
 pub enum Endpoint {
     /// A function in this process, called at this path without a socket.
     Router(Router, String),
-    /// An address.
+    /// An address that takes POST requests.
     Url(String),
 }
 
 /// A push subscription. Pub/Sub can push to an address only; a local broker can call a router too.
 #[derive(Clone, Debug)]
 pub struct Subscription<E = Endpoint> {
-    /// Its id.
+    /// The id of the subscription.
     pub name: String,
     /// Where it pushes to.
     pub endpoint: E,
@@ -28,7 +28,7 @@ pub struct Subscription<E = Endpoint> {
     pub max_delivery_attempts: u32,
     /// The pause after the first failed delivery; it doubles each time.
     pub min_backoff: Duration,
-    /// The maximum pause.
+    /// The maximum pause between two deliveries.
     pub max_backoff: Duration,
     /// The maximum number of concurrent deliveries.
     pub window: usize,

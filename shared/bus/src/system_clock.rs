@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use chrono::{SubsecRound, Utc};
 use model::{Clock, Instant};
 
-/// The machine's clock.
+/// The clock of this machine.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 

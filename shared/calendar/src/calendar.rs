@@ -14,7 +14,7 @@ const LOOKED_THROUGH: u64 = 41 * 366;
 /// A clock that is set may bring an instant of one day behind those of the next ones.
 const DAYS_BESIDE: u64 = 2;
 
-/// A schedule's instants.
+/// The instants of a schedule, in its time zone.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Calendar {
     times: Times,

@@ -25,7 +25,7 @@ impl Drift {
         &self.counts
     }
 
-    /// Counts one more.
+    /// Counts one more run that started this late.
     pub fn add(&mut self, late: TimeDelta) {
         let late = late.num_milliseconds();
         let class = CLASSES.iter().position(|end| late <= *end).unwrap_or(CLASSES.len());

@@ -68,19 +68,19 @@ pub struct Pattern {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct Mistake {
-    /// In words.
+    /// What is wrong, in words.
     pub message: String,
-    /// How to put it right.
+    /// How to fix it.
     pub hint: Option<String>,
-    /// Which part of the text.
+    /// The part of the text that it is about.
     pub at: Range<usize>,
 }
 
-/// What one entry of a field's list says.
+/// One entry of a field's list.
 pub(crate) enum Entry {
-    /// Everything.
+    /// Every value of the field.
     Any,
-    /// From, to, step; the last is none where no step was written.
+    /// First, last and step; the step is none if it was not written.
     Span(u32, u32, Option<u32>),
 }
 

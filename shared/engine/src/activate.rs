@@ -14,10 +14,10 @@ use serde_json::{Map, Value, json};
 use crate::run_slice::RunSlice;
 use crate::{decide, fan_out, sensor, slot};
 
-/// What a task shall do that is about to begin: its condition and its settings, rendered.
+/// What a task does when it becomes ready: its condition and its settings, rendered.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Directive {
-    /// Its condition holds: let a worker do it.
+    /// Its condition holds: a worker executes it.
     Go,
     /// Its condition does not hold.
     Skip {
@@ -26,29 +26,29 @@ pub enum Directive {
         /// The values it saw.
         seen: Value,
     },
-    /// It has come to this output at once.
+    /// It succeeds at once with this output.
     Output(Value),
-    /// These of its branches go on.
+    /// It succeeds and chooses some of its branches.
     Choose {
-        /// The tasks that go on.
+        /// The tasks that were chosen.
         next: Vec<TaskIndex>,
         /// The condition that held, and the values it saw.
         why: Value,
     },
-    /// Do it for each of these items.
+    /// Create a child for each of these items.
     FanOut(Vec<Value>),
     /// Start a run of another workflow.
     StartChild {
-        /// The workflow's name.
+        /// The name of the workflow.
         workflow: String,
-        /// Its inputs.
+        /// The inputs of the run.
         inputs: Map<String, Value>,
         /// Whether to wait until it has ended.
         wait: bool,
     },
-    /// Wait for a task of another run, which does the same work.
+    /// Wait for the task of another run that does the same work.
     AwaitShared(TaskKey),
-    /// Look again and again, until what it waits for is there.
+    /// Poll until the condition holds.
     Watch,
     /// Sleep until this instant.
     SleepUntil(Instant),
@@ -59,16 +59,16 @@ pub enum Directive {
         /// When to give up.
         until: Option<Instant>,
     },
-    /// The signal it waits for had come before.
+    /// The signal it waits for arrived before.
     Received {
-        /// The signal's name.
+        /// The name of the signal.
         signal: String,
-        /// What it carried.
+        /// The data that the sender attached.
         payload: Value,
-        /// When to give up, should somebody else have taken it.
+        /// When to give up, in case another task has taken the signal.
         until: Option<Instant>,
     },
-    /// Its settings could not be made sense of.
+    /// Its settings could not be rendered.
     Broken(Failure),
 }
 
@@ -78,7 +78,7 @@ impl RunSlice<'_> {
         self.open.directed(index);
         match directive {
             Directive::Go => {
-                // One that was taken back carries out for others, here and now, what it let go of before.
+                // A task that was taken back executes it for other runs again, as it did before.
                 self.draft.resume_share(index);
                 queue(self, index);
                 slot::release(self, index);
@@ -151,7 +151,7 @@ fn fall_asleep(slice: &mut RunSlice<'_>, index: TaskIndex) -> bool {
     awake
 }
 
-/// Asks for a run of another workflow. A task that waits for one already asks again: somebody may not have heard.
+/// Requests a run of another workflow. A task that waits for one requests it again: a message may have been lost.
 fn start_child(
     slice: &mut RunSlice<'_>,
     index: TaskIndex,
@@ -193,7 +193,7 @@ pub(crate) fn settle_at_once(slice: &mut RunSlice<'_>, index: TaskIndex, output:
     slice.last_event().data = why;
 }
 
-/// Waits for a signal or an answer, unless the signal came just now and found nobody.
+/// Waits for a signal or an approval, unless the signal arrived just before.
 fn wait_for(slice: &mut RunSlice<'_>, index: TaskIndex, signal: Option<String>, until: Option<Instant>) {
     if let Some(payload) = signal.as_ref().and_then(|name| slice.draft.take_kept_signal(name)) {
         return settle_at_once(slice, index, &payload, Value::Null);

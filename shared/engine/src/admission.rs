@@ -19,7 +19,7 @@ use queues::WaitQueues;
 
 pub use trial::Trial;
 
-/// The maximum number of waiters of one limit that are granted slots at once; whoever starts them grants the next.
+/// The maximum number of waiters of one limit that are granted slots at once; their start grants the next ones.
 const MAX_GRANTED: u32 = 200;
 
 /// The result of an admission.

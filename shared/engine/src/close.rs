@@ -56,7 +56,7 @@ pub(crate) fn finished(slice: &mut RunSlice<'_>, index: TaskIndex, from: TaskSta
     if counts && state == TaskState::Failed && slice.run.error.is_none() {
         slice.run.error = Some(complaint(slice, index));
     }
-    // Who never began, or only waited, carried out nothing for others.
+    // A task that never began, or only waited, executed nothing for other runs.
     if spec.global.is_some() && !matches!(from, TaskState::Pending | TaskState::Sleeping) {
         share_ended(slice, index, state);
     }
@@ -155,7 +155,7 @@ fn derive_end(slice: &mut RunSlice<'_>) {
         End::Failed => EventKind::RunFailed,
         End::Cancelled => EventKind::RunCancelled,
     };
-    // Whoever cancelled its last tasks ended the run, for the same reason.
+    // A run whose last tasks were cancelled ends in the name of the actor who cancelled them, for the same reason.
     let cancelled = |event: &&Event| end == End::Cancelled && event.kind == EventKind::TaskCancelled;
     let by =
         slice.draft.events().iter().rfind(cancelled).map(|event| (event.actor.clone(), event.data.clone()));

@@ -1,198 +1,198 @@
-//! What can be said about a run: commands, what they reach, and whether they changed anything.
+//! Commands about a run, the tasks they reach, and whether they changed anything.
 
 use chrono::TimeDelta;
 use model::message::TaskResult;
 use model::{Audit, Failure, Instant, TaskIndex, TimerKind, WorkerId};
 use serde_json::Value;
 
-/// Something that happened, or that someone asks for, about one run.
+/// Something that happened to one run, or that someone requests of it.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Command {
-    /// A worker asks for an attempt.
+    /// A worker claims an attempt.
     Claim {
-        /// The task.
+        /// The task to execute.
         task: TaskIndex,
-        /// The attempt it was sent.
+        /// The attempt in its work message.
         attempt: u32,
-        /// Who asks.
+        /// The worker that claims it.
         worker: WorkerId,
     },
-    /// An attempt was carried out.
+    /// A worker reports the result of an attempt.
     Report {
-        /// The task.
+        /// The task that was executed.
         task: TaskIndex,
-        /// Which try.
+        /// The number of the attempt.
         attempt: u32,
-        /// Who carried it out; none if nobody claimed it.
+        /// The worker; none if the attempt was not claimed.
         worker: Option<WorkerId>,
-        /// When it began.
+        /// When the worker began the attempt.
         started_at: Instant,
-        /// What came of it.
+        /// How the attempt ended.
         result: TaskResult,
     },
     /// The worker that held an attempt is gone.
     Lose {
-        /// The task.
+        /// The task that was running.
         task: TaskIndex,
         /// The attempt it held.
         attempt: u32,
-        /// The worker.
+        /// The worker that is gone.
         worker: WorkerId,
     },
-    /// The worker that holds an attempt has to end before the attempt does.
+    /// The worker that holds an attempt has to stop before the attempt ends.
     HandBack {
-        /// The task.
+        /// The task that is running.
         task: TaskIndex,
         /// The attempt it holds.
         attempt: u32,
-        /// The worker.
+        /// The worker that has to stop.
         worker: WorkerId,
-        /// Why it has to end.
+        /// Why it has to stop.
         reason: String,
     },
     /// A timer is due.
     Wake {
-        /// The task; none for the run's own.
+        /// The task that set it; none for the run's own.
         task: Option<TaskIndex>,
         /// The attempt that set it.
         attempt: u32,
         /// What it is for.
         kind: TimerKind,
     },
-    /// A sensor looked, and is to look again.
+    /// A sensor polled, and has to poll again.
     Polled {
-        /// The task.
+        /// The task of the sensor.
         task: TaskIndex,
-        /// Its attempt.
+        /// The attempt that polls.
         attempt: u32,
-        /// Why it could not see anything; none if there was nothing to see.
+        /// Why the poll failed; none if its condition does not hold yet.
         failure: Option<Failure>,
     },
-    /// The run that executed a shared task gave it up: the tasks that waited for it must find another way.
+    /// The run that executed a shared task gave it up: the tasks that wait for it are dispatched themselves.
     Rejoin {
+        /// The task that waits.
+        task: TaskIndex,
+        /// The attempt that waits.
+        attempt: u32,
+    },
+    /// A queued task was granted the slots it waited for.
+    Release {
         /// The task that waited.
         task: TaskIndex,
-        /// Its attempt.
+        /// The attempt that requested them.
         attempt: u32,
     },
-    /// A place is there for a task that stood in line.
-    Release {
-        /// The task.
-        task: TaskIndex,
-        /// The attempt that asked.
-        attempt: u32,
-    },
-    /// Others in the run's group have ended: it may begin.
+    /// Others in the run's concurrency group have ended: it may begin.
     Admit,
-    /// Someone was told what became of the run, or could not be.
+    /// A callback about the run was delivered, or could not be.
     CalledBack {
-        /// Whom and how, in words.
+        /// The callback and its receiver, in words.
         what: String,
-        /// Why they could not be told.
+        /// Why it could not be delivered.
         error: Option<String>,
     },
     /// A signal was sent to the run.
     Signal {
-        /// Its name.
+        /// The name that tasks wait for.
         name: String,
-        /// What it carries.
+        /// The data that the sender attached.
         payload: Value,
-        /// Who sent it.
+        /// Who sent the signal.
         actor: String,
     },
-    /// Someone answered a request for approval.
+    /// Someone decided about an approval.
     Answer {
         /// The task that asks.
         task: TaskIndex,
-        /// Whether they approve.
+        /// Whether the task may go on.
         approved: bool,
-        /// What they filled in, or why not.
+        /// The form they filled in, or why they refused.
         payload: Value,
-        /// Who.
+        /// The person who decided.
         actor: String,
     },
-    /// Someone wants the run ended.
+    /// Someone cancels the run.
     Cancel {
-        /// Who.
+        /// The person or policy that cancels.
         actor: String,
-        /// Why, if they said so.
+        /// Why, if they gave a reason.
         reason: Option<String>,
     },
-    /// Someone steers the run, or one of its tasks.
+    /// Someone operates the run, or one of its tasks.
     Operate {
-        /// What they want.
+        /// What is to happen.
         operation: Operation,
-        /// Who they are.
+        /// Who requests it, and why.
         by: By,
     },
-    /// What is noted about the run is to fit what its rows come to.
+    /// The run's counters have to match what its rows add up to.
     PutRight {
-        /// What they come to.
+        /// What the rows add up to.
         audit: Audit,
     },
-    /// Time to look whether anything got lost.
+    /// It is time to look for anything that was lost.
     Recheck {
-        /// How long a dispatched task may wait before its message counts as lost.
+        /// How long a dispatched task may wait before its message is considered lost.
         patience: TimeDelta,
     },
 }
 
-/// Who wants something, and why.
+/// Who requests something, and why.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct By {
-    /// Who.
+    /// The person or policy that requests it.
     pub actor: String,
-    /// Why, if they said so.
+    /// Why, if they gave a reason.
     pub reason: Option<String>,
 }
 
-/// What someone wants of a run or of one of its tasks.
+/// What someone requests of a run or of one of its tasks.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Operation {
-    /// Nothing new shall begin; what runs may finish.
+    /// Begin no more tasks; running ones may finish.
     Pause,
-    /// What was held back by a pause goes on.
+    /// Begin the tasks that the pause held back.
     Resume,
-    /// Reruns whatever failed or was cancelled, with everything downstream.
+    /// Rerun all tasks that failed or were cancelled, with everything downstream.
     Retry,
-    /// The run is looked at now for anything that got lost.
+    /// Look for anything that was lost, now.
     Evaluate,
-    /// Reruns the task, with everything downstream.
+    /// Rerun the task, with everything downstream.
     Clear(TaskIndex),
-    /// The task has ended so, whatever it says itself.
+    /// End the task this way, whatever its own result.
     Mark(TaskIndex, Mark),
-    /// The task's sleep, or the delay before its next attempt, is over.
+    /// End the task's sleep, or the delay before its next attempt.
     Wake(TaskIndex),
 }
 
-/// How a person says that a task ended.
+/// How a person ends a task.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Mark {
-    /// Well, with this output; null for none.
+    /// It succeeded with this output; null for none.
     Succeeded(Value),
-    /// Badly.
+    /// It failed, in the name of the person.
     Failed,
 }
 
-/// Which tasks a command is about.
+/// The tasks that a command is about.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Reach {
-    /// None: only the run itself.
+    /// None of them, only the run itself.
     Run,
-    /// This one.
+    /// This task and no other.
     One(TaskIndex),
-    /// This one, and its direct dependants if it ends.
+    /// This task, and its direct dependants if it ends.
     Neighbourhood(TaskIndex),
-    /// Those that wait for a signal of this name, and their direct dependants.
+    /// The tasks that wait for a signal of this name, and their direct dependants.
     Waiting(String),
-    /// All that have not ended.
+    /// All tasks that have not ended.
     Unfinished,
-    /// All, and what the switches among them chose.
+    /// All tasks, and what the switches among them chose.
     All,
 }
 
 impl Command {
-    /// Which tasks must be in the slice before the command is decided.
+    /// The tasks that must be in the slice before the command is decided.
     pub fn reach(&self) -> Reach {
         match self {
             Self::Claim { task, .. }
@@ -221,8 +221,8 @@ impl Command {
 /// Whether a command changed anything.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
-    /// It did.
+    /// The run or one of its tasks changed.
     Applied,
-    /// The task or run had moved on: nothing was changed.
+    /// The task or run had moved on: nothing changed.
     Stale,
 }

@@ -197,7 +197,7 @@ fn rejoin(slice: &mut RunSlice<'_>, index: TaskIndex, attempt: u32) -> Outcome {
     Outcome::Applied
 }
 
-/// Hands a signal to those who wait for it; where nobody does yet, it is kept for the first who will.
+/// Delivers a signal to the tasks that wait for it; if there are none, it is kept for the first one that will.
 fn signal(slice: &mut RunSlice<'_>, name: &str, payload: &Value, actor: &str) -> Outcome {
     if slice.run.state.is_final() {
         return Outcome::Stale;
@@ -230,7 +230,7 @@ fn answer(
         return Outcome::Stale;
     }
     if approved {
-        // What was filled in is the output; who approved stands beside it.
+        // The form is the output; the approver is recorded next to it.
         let mut output = json!({"approved": true, "approved_by": actor});
         for (name, value) in payload.as_object().into_iter().flatten() {
             output[name] = value.clone();

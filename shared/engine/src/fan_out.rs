@@ -44,7 +44,7 @@ pub(crate) fn fan_out(slice: &mut RunSlice<'_>, index: TaskIndex, items: Vec<Val
     slice.open.turn(index);
 }
 
-/// Lets children go on whose turn it is. Returns whose rows are needed for that.
+/// Begins the children whose turn it is. Returns the tasks whose rows are needed for that.
 pub(crate) fn take_turns(slice: &mut RunSlice<'_>) -> Vec<TaskIndex> {
     let (mut missing, mut asking, mut passed) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
     while let Some(index) = slice.open.next_turn() {
@@ -99,7 +99,7 @@ pub(crate) fn turn_all(slice: &mut RunSlice<'_>) {
     fans.into_iter().for_each(|index| slice.open.turn(index));
 }
 
-/// The children that may go on now; once too many have failed, all that are left, since none is needed any more.
+/// The children that may begin now; once too many have failed, all that are left, since none of them has to run.
 fn wanted_children(slice: &RunSlice<'_>, index: TaskIndex) -> Vec<TaskIndex> {
     let Some((fan, plan)) = fan_of(slice, index) else { return Vec::new() };
     let usual = if plan.task.kind.is_engine_task() { fan.total } else { USUAL_PARALLEL };

@@ -71,12 +71,12 @@ impl Graph {
         self.nodes.len() as u32
     }
 
-    /// Whether there is no task at all; a sound definition has at least one.
+    /// Whether there is no task at all; a valid definition has at least one.
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
 
-    /// Every task's index.
+    /// The indices of all tasks of the definition, in order.
     pub fn indices(&self) -> impl Iterator<Item = TaskIndex> + use<> {
         (0..self.len()).map(TaskIndex)
     }

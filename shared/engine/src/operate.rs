@@ -53,7 +53,7 @@ fn resume(slice: &mut RunSlice<'_>, by: &By) -> bool {
     true
 }
 
-/// Lets go on what a pause or the run's group held back.
+/// Begins what a pause or the run's concurrency group held back.
 pub(crate) fn go_on(slice: &mut RunSlice<'_>) {
     for index in decide::unfinished(slice, |task| task.state == TaskState::Queued) {
         propagate::relaunch(slice, index);
@@ -68,7 +68,7 @@ pub(crate) fn go_on(slice: &mut RunSlice<'_>) {
     fan_out::turn_all(slice);
 }
 
-/// Whether a task is a child of a fan-out that may go on: one that was cleared while the run was paused.
+/// Whether a task is a child of a fan-out that may begin: one that was cleared while the run was paused.
 fn had_its_turn(slice: &RunSlice<'_>, index: TaskIndex) -> bool {
     let place = slice.tasks[&index].child;
     let fan = place.and_then(|place| slice.tasks.get(&place.of)?.fan);
@@ -119,15 +119,15 @@ fn mark(slice: &mut RunSlice<'_>, index: TaskIndex, mark: &Mark, by: &By) -> boo
     if said_before || uncounted || task.state == TaskState::Removed {
         return false;
     }
-    let mut anew = Default::default();
+    let mut taken_back = Default::default();
     if task.state.is_final() {
-        anew = rerun::with_descendants(slice, index);
-        rerun::take_back(slice, &anew, by);
+        taken_back = rerun::with_descendants(slice, index);
+        rerun::take_back(slice, &taken_back, by);
     } else {
         rerun::let_go_of_work(slice, index, by);
     }
     end_as(slice, index, mark, by);
-    rerun::reconsider(slice, &anew);
+    rerun::reconsider(slice, &taken_back);
     true
 }
 

@@ -18,7 +18,7 @@ use crate::{close, decide, fan_out, operate, propagate};
 /// minute and then kills it.
 const TIMEOUT_SLACK: TimeDelta = TimeDelta::seconds(60);
 
-/// The sweep looks at a run again after so long while it waits for timers only, or is paused.
+/// When the sweep rechecks a run that only waits for timers or is paused.
 pub(crate) const RECHECK_WHILE_WAITING: TimeDelta = TimeDelta::minutes(10);
 
 /// Others in the run's group have ended: it begins.
@@ -92,7 +92,7 @@ pub(crate) fn cancel_child(slice: &mut RunSlice<'_>, index: TaskIndex, actor: &s
     }
 }
 
-/// Notes that someone was told what became of the run, or could not be.
+/// Records that a callback about the run was delivered, or could not be.
 pub(crate) fn called_back(slice: &mut RunSlice<'_>, what: &str, error: Option<&str>) -> Outcome {
     slice.record(EventKind::RunCalledBack, None, None, json!({"what": what, "error": error}));
     Outcome::Applied
@@ -113,7 +113,7 @@ pub(crate) fn cancel(slice: &mut RunSlice<'_>, actor: &str, reason: Option<&str>
     Outcome::Applied
 }
 
-/// Looks for what got lost on the way: messages nobody acted on, attempts nobody ended.
+/// Looks for anything that was lost: messages that had no effect, attempts that never ended.
 pub(crate) fn recheck(slice: &mut RunSlice<'_>, patience: TimeDelta) -> Outcome {
     let now = slice.now;
     if slice.run.waiting {

@@ -1,7 +1,7 @@
 //! Reruns: which tasks run again, and what it takes to make it as if they had never begun.
 //!
-//! Whatever depends on a rerun task runs again, too. So the counters of rerun tasks can be derived from
-//! how their other parents stand, and nobody else's change. All tasks of the run are at hand here.
+//! Everything that depends on a rerun task runs again, too. So the counters of rerun tasks can be derived from the
+//! states of their other parents, and those of other tasks do not change. All tasks of the run are in the slice.
 
 use std::collections::BTreeSet;
 
@@ -14,11 +14,11 @@ use crate::command::{By, Command, Operation};
 use crate::run_slice::{RECHECK_AFTER, RunSlice};
 use crate::{close, operate, oversee, propagate};
 
-/// Why a run ends that a task started and waited for.
+/// Why a run is cancelled that a task started and waited for.
 const TAKEN_BACK: &str = "the task that started it was cleared or marked";
 
 impl RunSlice<'_> {
-    /// Remembers what a switch that has ended chose, as its output tells it.
+    /// Remembers what a switch that has ended chose, according to its output.
     pub fn recall_choice(&mut self, switch: TaskIndex, output: &Value) {
         let names = output["next"].as_array().into_iter().flatten().filter_map(Value::as_str);
         let next = names.filter_map(|name| self.graph.index_of(name)).collect();
@@ -31,7 +31,7 @@ impl RunSlice<'_> {
             Command::Operate { operation, .. } => Some(operation),
             _ => None,
         });
-        let anew: BTreeSet<TaskIndex> = operations
+        let rerun: BTreeSet<TaskIndex> = operations
             .flat_map(|operation| match operation {
                 Operation::Retry => what_a_retry_takes_back(self).1,
                 Operation::Clear(task) if self.tasks.get(task).is_some_and(|task| task.child.is_none()) => {
@@ -40,11 +40,11 @@ impl RunSlice<'_> {
                 _ => BTreeSet::new(),
             })
             .collect();
-        self.graph.indices().all(|task| anew.contains(&task))
+        self.graph.indices().all(|task| rerun.contains(&task))
     }
 }
 
-/// Which fan-outs wait again if whatever failed or was cancelled is rerun, and which tasks run again.
+/// The fan-outs that wait again if all tasks that failed or were cancelled are rerun, and the tasks that run again.
 fn what_a_retry_takes_back(slice: &RunSlice<'_>) -> (Vec<TaskIndex>, BTreeSet<TaskIndex>) {
     use TaskState::{Cancelled, Failed, UpstreamFailed};
     let bad = |task: &&Task| matches!(task.state, Failed | UpstreamFailed | Cancelled);
@@ -56,19 +56,19 @@ fn what_a_retry_takes_back(slice: &RunSlice<'_>) -> (Vec<TaskIndex>, BTreeSet<Ta
     (fans, below.into_iter().chain(others).collect())
 }
 
-/// Reruns whatever failed or was cancelled, with everything downstream. A fan-out that failed waits again
-/// for those of its children that did not succeed.
+/// Reruns all tasks that failed or were cancelled, with everything downstream. A fan-out that failed waits again for
+/// those of its children that did not succeed.
 pub(crate) fn retry(slice: &mut RunSlice<'_>, by: &By) -> bool {
-    let (fans, anew) = what_a_retry_takes_back(slice);
-    if fans.is_empty() && anew.is_empty() {
+    let (fans, rerun) = what_a_retry_takes_back(slice);
+    if fans.is_empty() && rerun.is_empty() {
         return false;
     }
     operate::note(slice, EventKind::RunRetried, None, by, json!({}));
     for fan_out in fans {
         reopen_fan(slice, fan_out, |task| task.state != TaskState::Succeeded, by);
     }
-    take_back(slice, &anew, by);
-    reconsider(slice, &anew);
+    take_back(slice, &rerun, by);
+    reconsider(slice, &rerun);
     true
 }
 
@@ -77,13 +77,13 @@ pub(crate) fn clear(slice: &mut RunSlice<'_>, index: TaskIndex, by: &By) -> bool
     if let Some(place) = slice.tasks[&index].child {
         return clear_child(slice, index, place, by);
     }
-    let anew = with_descendants(slice, index);
+    let rerun = with_descendants(slice, index);
     let begun = |task: &TaskIndex| slice.tasks[task].state != TaskState::Pending;
-    if !anew.iter().any(begun) {
+    if !rerun.iter().any(begun) {
         return false;
     }
-    take_back(slice, &anew, by);
-    reconsider(slice, &anew);
+    take_back(slice, &rerun, by);
+    reconsider(slice, &rerun);
     true
 }
 
@@ -95,36 +95,36 @@ fn clear_child(slice: &mut RunSlice<'_>, index: TaskIndex, place: Child, by: &By
         void(slice, index, by);
         turn_back(slice, index, place, by);
     } else {
-        // It cannot end well over children that were cancelled, or not done since too many had failed.
+        // It cannot succeed with children that were cancelled, or skipped because too many had failed.
         let undone = |state| matches!(state, TaskState::Cancelled | TaskState::Skipped);
         reopen_fan(slice, place.of, |task| task.index == index || undone(task.state), by);
     }
-    let anew = slice.graph.descendants([place.of]);
-    take_back(slice, &anew, by);
-    reconsider(slice, &anew);
+    let rerun = slice.graph.descendants([place.of]);
+    take_back(slice, &rerun, by);
+    reconsider(slice, &rerun);
     true
 }
 
-/// A task and all that depends on it.
+/// A task and all that depend on it.
 pub(crate) fn with_descendants(slice: &RunSlice<'_>, index: TaskIndex) -> BTreeSet<TaskIndex> {
     let mut all = slice.graph.descendants([index]);
     all.insert(index);
     all
 }
 
-/// Takes tasks back to where they had not begun. They must be of the definition, with all that depends on them.
-pub(crate) fn take_back(slice: &mut RunSlice<'_>, anew: &BTreeSet<TaskIndex>, by: &By) {
+/// Resets tasks to where they had not begun. They must be tasks of the definition, with all that depend on them.
+pub(crate) fn take_back(slice: &mut RunSlice<'_>, rerun: &BTreeSet<TaskIndex>, by: &By) {
     reopen_run(slice);
-    for index in anew {
+    for index in rerun {
         void(slice, *index, by);
     }
-    anew.iter().for_each(|index| recount_parents(slice, *index));
+    rerun.iter().for_each(|index| recount_parents(slice, *index));
     recount_failures(slice);
 }
 
-/// What a task knows of its parents follows from how they stand: where a run ended from outside, nobody was told.
+/// Derives a task's counters from the states of its parents: where a run was ended from outside, nothing was propagated.
 fn recount_parents(slice: &mut RunSlice<'_>, index: TaskIndex) {
-    let parents = slice.graph.parents(index).iter().filter(|parent| is_told(slice, **parent));
+    let parents = slice.graph.parents(index).iter().filter(|parent| is_propagated(slice, **parent));
     let mut tally = Tally::default();
     parents.for_each(|parent| tally.count(propagate::end_for(slice, index, *parent)));
     slice.tasks.get_mut(&index).expect("all tasks are here").parents = tally;
@@ -132,10 +132,10 @@ fn recount_parents(slice: &mut RunSlice<'_>, index: TaskIndex) {
 }
 
 /// Lets tasks that were taken back begin, as far as they may.
-pub(crate) fn reconsider(slice: &mut RunSlice<'_>, anew: &BTreeSet<TaskIndex>) {
-    for index in anew.iter().copied() {
+pub(crate) fn reconsider(slice: &mut RunSlice<'_>, rerun: &BTreeSet<TaskIndex>) {
+    for index in rerun.iter().copied() {
         let passed_over = |parent: &&TaskIndex| {
-            is_told(slice, **parent) && propagate::is_passed_over(slice, **parent, index)
+            is_propagated(slice, **parent) && propagate::is_passed_over(slice, **parent, index)
         };
         let switch = slice.graph.parents(index).iter().find(passed_over).copied();
         let pending = slice.tasks[&index].state == TaskState::Pending;
@@ -143,16 +143,16 @@ pub(crate) fn reconsider(slice: &mut RunSlice<'_>, anew: &BTreeSet<TaskIndex>) {
             propagate::pass_over(slice, index, switch);
         }
     }
-    anew.iter().for_each(|index| propagate::consider(slice, *index));
+    rerun.iter().for_each(|index| propagate::consider(slice, *index));
 }
 
-/// Whether a task has ended and those who depend on it know.
-fn is_told(slice: &RunSlice<'_>, index: TaskIndex) -> bool {
+/// Whether a task has ended and its dependants have counted it.
+fn is_propagated(slice: &RunSlice<'_>, index: TaskIndex) -> bool {
     let ended = slice.tasks[&index].state.is_final();
     ended && slice.open.is_notified(index)
 }
 
-/// A run that has ended goes on. In a group it waits for its turn like any other.
+/// A run that has ended goes on. In a concurrency group it waits for its turn like any other.
 fn reopen_run(slice: &mut RunSlice<'_>) {
     let Some(state) = slice.run.state.on(RunEvent::Reopened) else { return };
     slice.run.state = state;
@@ -216,8 +216,7 @@ pub(crate) fn let_go_of_work(slice: &mut RunSlice<'_>, index: TaskIndex, by: &By
     }
 }
 
-/// Runs that wait for a shared task that is taken back must find another way, and what it delivered serves nobody
-/// any more.
+/// A shared task is taken back: runs that wait for it are dispatched themselves, and its output is no longer reused.
 fn let_go_of_share(slice: &mut RunSlice<'_>, index: TaskIndex) {
     if slice.spec(index).global.is_none() {
         return;
@@ -250,14 +249,14 @@ fn move_back(slice: &mut RunSlice<'_>, index: TaskIndex, event: TaskEvent) {
     }
 }
 
-/// A fan-out that ended waits again, for these of its children. Each child has another turn; those that stay as
-/// they ended only count.
-fn reopen_fan(slice: &mut RunSlice<'_>, index: TaskIndex, anew: impl Fn(&Task) -> bool, by: &By) {
+/// A fan-out that ended waits again, for these of its children. Each child has another turn; those that keep their
+/// end are only counted.
+fn reopen_fan(slice: &mut RunSlice<'_>, index: TaskIndex, reruns: impl Fn(&Task) -> bool, by: &By) {
     reopen_run(slice);
     let was = slice.tasks[&index].state;
     for child in children_of(slice, index) {
         slice.open.forget_end(child);
-        if anew(&slice.tasks[&child]) {
+        if reruns(&slice.tasks[&child]) {
             void(slice, child, by);
         }
     }
@@ -269,8 +268,8 @@ fn reopen_fan(slice: &mut RunSlice<'_>, index: TaskIndex, anew: impl Fn(&Task) -
     slice.open.turn(index);
 }
 
-/// Reruns a child of a fan-out that still waits. Those after it that were skipped, perhaps since too many
-/// had failed, have their turn again.
+/// Reruns a child of a fan-out that still waits. Children after it that were skipped, perhaps since too many had
+/// failed, have their turn again.
 fn turn_back(slice: &mut RunSlice<'_>, index: TaskIndex, place: Child, by: &By) {
     let Some(fan) = slice.tasks[&place.of].fan.filter(|fan| place.item < fan.released) else { return };
     let mut turned: Vec<TaskIndex> = fan.children().take(fan.released as usize).collect();
@@ -279,8 +278,8 @@ fn turn_back(slice: &mut RunSlice<'_>, index: TaskIndex, place: Child, by: &By) 
     let busy = turned.iter().rposition(|child| !idle(child)).unwrap_or(0).max(place.item as usize);
     turned.split_off(busy + 1).into_iter().for_each(|child| void(slice, child, by));
     let mut ended = Tally::default();
-    let told = turned.iter().filter(|child| is_told(slice, **child));
-    told.for_each(|child| ended.count(slice.tasks[child].state));
+    let counted = turned.iter().filter(|child| is_propagated(slice, **child));
+    counted.for_each(|child| ended.count(slice.tasks[child].state));
     let task = slice.tasks.get_mut(&place.of).expect("all tasks are here");
     task.failure = None;
     task.fan = Some(Fan { released: turned.len() as u32, ended, ..fan });

@@ -1,4 +1,4 @@
-//! Whether a failed task is tried again, when, and why: one slot answers for everybody.
+//! Whether a failed task is tried again, when, and why: the only place that decides it.
 
 use chrono::TimeDelta;
 use model::{Backoff, ErrorClass, Failure, RetryPolicy, Task, TaskKey};
@@ -14,17 +14,17 @@ pub enum Choice {
     Retry {
         /// How long to wait; zero is at once.
         delay: TimeDelta,
-        /// In words.
+        /// Why, for the task's history.
         reason: String,
     },
-    /// SlotRelease it at that.
+    /// Make no further attempt.
     GiveUp {
-        /// In words.
+        /// Why, for the task's history.
         reason: String,
     },
 }
 
-/// Decides what follows from the failure of `attempt`, those handed back not counted; `before` is the failure of the attempt before it.
+/// Decides what follows from the failure of `attempt`, not counting those handed back; `before` is the failure of the attempt before it.
 pub fn choose(
     policy: &RetryPolicy,
     key: TaskKey,

@@ -3,16 +3,16 @@
 use model::TriggerRule;
 use model::task::Tally;
 
-/// What a task shall do, going by its parents.
+/// What a task does, going by its parents.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// Too early to tell.
+    /// It is too early to decide.
     Wait,
-    /// Run.
+    /// It may begin at once.
     Go,
-    /// Not needed.
+    /// It does not have to run.
     Skip,
-    /// Cannot run any more.
+    /// It can no longer run.
     UpstreamFailed,
 }
 

@@ -19,11 +19,11 @@ use parts::{Draft, Messages, NextRecheck, OpenWork, SlotDemand, TimerChanges};
 
 use crate::{Graph, close, oversee, propagate};
 
-/// How long the sweep leaves a run alone before it looks whether something got lost: less than its tick, so that a
-/// check-up due just after one tick is not left to the next but one.
+/// How long the sweep leaves a run alone before it rechecks it: less than its tick, so that a recheck due just after
+/// one tick is done by the next.
 pub(crate) const RECHECK_AFTER: TimeDelta = TimeDelta::seconds(45);
 
-/// What a slice cannot go on without.
+/// The rows that a slice lacks to continue.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Need {
     /// Tasks whose rows must be added.
@@ -39,27 +39,27 @@ impl Need {
     }
 }
 
-/// What a decision came to: rows for one transaction, and messages for after it.
+/// A decision: rows for one transaction, and messages for after it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Decision {
-    /// What to write.
+    /// The rows to write.
     pub changes: Changes,
-    /// What to publish after the commit. Each follows from the rows written, so the sweep can publish it again.
+    /// The messages to publish after the commit. They follow from the rows, so the sweep can publish them again.
     pub messages: Vec<Message>,
 }
 
 /// A run to create.
 #[derive(Clone, PartialEq, Debug)]
 pub struct NewRun {
-    /// The id it shall have.
+    /// The id that the run gets.
     pub id: RunId,
-    /// For whom.
+    /// The tenant that it belongs to.
     pub tenant: TenantId,
-    /// Its version.
+    /// The version that it is a run of.
     pub version: VersionId,
     /// The task that starts it, if one does.
     pub parent: Option<Parent>,
-    /// How many runs it is below the one that nobody's task or callback started.
+    /// How many runs are above it, linked by tasks or callbacks that started them.
     pub depth: u32,
     /// Its concurrency key, if its workflow has one.
     pub concurrency_group: Option<String>,
@@ -153,7 +153,7 @@ impl<'g> RunSlice<'g> {
         self.tasks.contains_key(&task)
     }
 
-    /// The run's graph.
+    /// The graph of the run's version.
     pub fn graph(&self) -> &'g Graph {
         self.graph
     }
@@ -168,7 +168,7 @@ impl<'g> RunSlice<'g> {
         self.graph.spec_at(task, self.tasks.get(&task).and_then(|task| task.child))
     }
 
-    /// A task's name: its own, or for a child of a fan-out, the fan-out's with its slot.
+    /// A task's name: its own, or for a child of a fan-out, that of the fan-out with the child's position.
     pub fn name(&self, task: TaskIndex) -> String {
         self.graph.name_at(task, self.tasks.get(&task).and_then(|task| task.child))
     }

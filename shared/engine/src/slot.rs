@@ -73,7 +73,7 @@ pub(crate) fn release(slice: &mut RunSlice<'_>, index: TaskIndex) {
     slice.slots.request(index);
 }
 
-/// A place is there for a task that stood in line.
+/// Dispatches a queued task that was granted the slots it waited for.
 pub(crate) fn take_slot(slice: &mut RunSlice<'_>, index: TaskIndex, attempt: u32) -> crate::Outcome {
     let waits = |task: &model::Task| task.state == TaskState::Queued && task.attempt == attempt;
     if !slice.tasks.get(&index).is_some_and(waits) {
@@ -86,7 +86,7 @@ pub(crate) fn take_slot(slice: &mut RunSlice<'_>, index: TaskIndex, attempt: u32
     crate::Outcome::Applied
 }
 
-/// A queued task gives up where it stands in line, or the place that it was granted.
+/// A queued task leaves its wait queue, or gives up the slots that it was granted.
 pub(crate) fn leave_queue(slice: &mut RunSlice<'_>, index: TaskIndex) {
     slice.slots.leave(index);
 }

@@ -69,7 +69,7 @@ pub(crate) struct Blueprints<'n> {
     all: BTreeMap<&'n str, Option<Blueprint<'n>>>,
 }
 
-/// One workflow template.
+/// One workflow template, as its file defines it.
 struct Blueprint<'n> {
     name: Word<'n>,
     root: &'n Node,

@@ -62,7 +62,7 @@ record! {
     struct WebhookParts<'n> as "a webhook" {
         /// The URL, `http://` or `https://`.
         url: &'n Node = required(node(url_schema)),
-        /// Headers to send.
+        /// The headers of the request.
         headers: &'n Node = node(headers_schema),
         /// The body to send instead of `event`. Templates may name `event`.
         body: &'n Node = any(),
@@ -82,7 +82,7 @@ record! {
 record! {
     /// A workflow with inputs.
     struct StartParts<'n> as "a workflow to start" {
-        /// The workflow's name.
+        /// The name of the workflow.
         name: &'n Node = required(node(name_schema)),
         /// The inputs of the run. Templates may name `event`.
         inputs: &'n Node = node(|| json!({"type": "object"})),

@@ -33,7 +33,7 @@ pub struct SourceFile {
     pub path: String,
     /// Whether it defines a workflow, a reusable task or a template.
     pub kind: FileKind,
-    /// The YAML text.
+    /// The content of the file.
     pub text: String,
 }
 

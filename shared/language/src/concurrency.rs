@@ -15,7 +15,7 @@ pub(crate) const POLICIES: [&str; 3] = ["queue", "cancel_previous", "skip"];
 pub(crate) const MAX_RUNS: u32 = 10_000;
 
 record! {
-    /// `concurrency` as written.
+    /// The fields of `concurrency`, as written.
     pub(crate) struct ConcurrencyParts<'n> as "`concurrency`" {
         /// Runs with the same key are counted together, such as `{{ inputs.customer }}`.
         key: Word<'n> = template(),

@@ -68,7 +68,7 @@ pub type FanIn = Noop;
 /// `echo` returns its settings, whatever they are.
 pub type Echo = Value;
 
-/// Settings of `fail`.
+/// The settings of `fail`.
 #[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Fail {
@@ -104,7 +104,7 @@ enum ClassName {
     Timeout,
 }
 
-/// Settings of `flaky`.
+/// The settings of `flaky`.
 #[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Flaky {
@@ -143,7 +143,7 @@ impl Sleep {
     }
 }
 
-/// Settings of `http`.
+/// The settings of `http`.
 #[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Http {
@@ -153,7 +153,7 @@ pub struct Http {
     /// The URL, `http://` or `https://`.
     #[schemars(extend("format" = "http-url"))]
     pub url: String,
-    /// Headers to send.
+    /// The headers of the request.
     #[serde(default)]
     pub headers: BTreeMap<String, Text>,
     /// The body: a text is sent unchanged, anything else as JSON.
@@ -217,7 +217,7 @@ impl Method {
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
 pub enum Auth {
-    /// A bearer token.
+    /// A token after `Authorization: Bearer`.
     Bearer(String),
     /// A name and a password.
     Basic(Basic),

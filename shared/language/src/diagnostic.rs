@@ -133,7 +133,7 @@ impl<'f> Report<'f> {
         self.counts.iter().sum()
     }
 
-    /// Adds a problem.
+    /// Adds a problem at a position, with a hint how to fix it.
     pub fn add(&mut self, at: &Position, message: impl Into<String>, hint: Option<String>) {
         let message = message.into();
         let (at, message) = match &self.user {

@@ -14,7 +14,7 @@ pub(crate) struct Rule {
     words: &'static str,
 }
 
-/// Workflows and queues.
+/// The rule for names of workflows and queues.
 pub(crate) const PLAIN: Rule = Rule {
     fits: is_plain,
     pattern: "^[a-z0-9-]+$",

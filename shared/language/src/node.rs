@@ -11,7 +11,7 @@ pub struct Position {
     pub(crate) column: u32,
     /// The byte at which it begins.
     pub(crate) offset: usize,
-    /// Such as `tasks[2].depends_on[0]`.
+    /// The path in the file, such as `tasks[2].depends_on[0]`.
     pub(crate) path: String,
 }
 

@@ -163,7 +163,7 @@ pub(crate) fn entries<'n>(node: &'n Node, what: &str, report: &mut Report<'_>) -
     }
 }
 
-/// `true` or `false`.
+/// Reads `true` or `false`.
 pub(crate) fn flag(node: &Node, report: &mut Report<'_>) -> Option<bool> {
     let hint = match &node.data {
         Data::Bool(flag) => return Some(*flag),

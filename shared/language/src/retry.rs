@@ -20,7 +20,7 @@ record! {
         /// The delay before the first retry.
         initial_delay_seconds: f64 =
             with_default(number(0.0..=MAX_DELAY_SECONDS), RetryPolicy::default().initial_delay_seconds),
-        /// The maximum delay.
+        /// The maximum delay before a retry.
         max_delay_seconds: f64 =
             with_default(number(0.0..=MAX_DELAY_SECONDS), RetryPolicy::default().max_delay_seconds),
         /// The random variation of delays: 0.1 is ten percent.

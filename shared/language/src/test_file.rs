@@ -20,13 +20,13 @@ record! {
     pub struct TestFileFields<'n> as "a test file" {
         /// The name of the workflow that is tested.
         workflow: Word<'n> = required(text()),
-        /// The tests.
+        /// The tests, each with a run of its own.
         tests: Vec<&'n Node> = required(list(node(|| refer("test")))),
     }
 }
 
 record! {
-    /// One test.
+    /// One run of the workflow, and what is expected of it.
     pub struct TestFields<'n> as "a test" {
         /// The name of the test, unique in the file.
         name: Word<'n> = required(text()),
@@ -50,7 +50,7 @@ record! {
     pub struct StubFields<'n> as "a stub" {
         /// How long the attempt takes, in virtual time.
         takes: Duration = duration(),
-        /// The output.
+        /// The output that it succeeds with.
         output: Given<'n, &'n Node> = given(any()),
         /// The error that it fails with: a message, or `{message: …, class: …}`.
         fail: Given<'n, Failure> = given(custom(read_failure, failure_schema)),
@@ -72,7 +72,7 @@ record! {
 record! {
     /// An error with its class.
     struct FailureFields<'n> as "a failure" {
-        /// The error's message.
+        /// The message of the error.
         message: Word<'n> = required(text()),
         /// The error class; default `transient`.
         class: ErrorClass = choice(ErrorClass::ALL.map(ErrorClass::name)),
@@ -84,7 +84,7 @@ record! {
     pub struct ActionFields<'n> as "an action" {
         /// When, since the start of the run.
         at: Duration = duration(),
-        /// The actor.
+        /// Who acts, as recorded in events.
         by: Word<'n> = text(),
         /// The name of a signal that is sent.
         signal: Word<'n> = text(),
@@ -160,9 +160,9 @@ record! {
     /// A length of time: exact if both bounds are the same.
     #[derive(Clone, Copy, Debug)]
     pub struct Span as "a duration" {
-        /// The minimum.
+        /// The lower bound, inclusive.
         at_least: Duration = duration(),
-        /// The maximum.
+        /// The upper bound, inclusive.
         at_most: Duration = duration(),
     }
 }

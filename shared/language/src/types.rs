@@ -12,7 +12,7 @@ use crate::config::{
 };
 use crate::template::{self, RenderError, Scope};
 
-/// One task type.
+/// What the language knows of one task type.
 #[derive(Clone, Debug)]
 pub struct TaskType {
     /// The word after `type:`.
@@ -104,7 +104,7 @@ fn describe(kind: TaskKind) -> TaskType {
     }
 }
 
-/// Every task type.
+/// All task types, in the order of the reference.
 pub fn types() -> &'static [TaskType] {
     &TYPES
 }

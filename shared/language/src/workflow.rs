@@ -27,7 +27,7 @@ use crate::types::TaskType;
 /// The maximum number of tasks of a workflow.
 pub(crate) const MAX_TASKS: usize = 10_000;
 const MAX_ACTIVE_TASKS: u32 = 10_000;
-/// Thirty days.
+/// The maximum timeout and deadline: thirty days.
 const MAX_SECONDS: u32 = 2_592_000;
 
 record! {
@@ -37,7 +37,7 @@ record! {
         name: Word<'n> = required(shape::name(&names::PLAIN)),
         /// For people. Templates may name `inputs` and `run`.
         description: Word<'n> = text(),
-        /// Tags for searching.
+        /// Words by which people find the workflow.
         tags: Vec<Word<'n>> = list(text()),
         /// The inputs of a run, by name; checked when it starts.
         inputs: Vec<InputSpec> = custom(|node, report| Some(inputs::read(node, report)), inputs::schema),
@@ -59,7 +59,7 @@ record! {
         deadline_seconds: Given<'n, u32> = given(whole(1..=MAX_SECONDS)),
         /// Defaults for all tasks.
         defaults: Settings = shape::record(),
-        /// The tasks.
+        /// The tasks, at least one.
         tasks: &'n Node = required(node(tasks_schema)),
         /// Callbacks for a run that takes longer than `deadline_seconds`.
         on_missed_deadline: Given<'n, Vec<CallbackParts<'n>>> =

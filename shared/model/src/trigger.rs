@@ -63,10 +63,10 @@ pub enum TriggerOn {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Completion {
-    /// The run succeeded.
+    /// The run ended and succeeded.
     #[default]
     Succeeded,
-    /// The run failed.
+    /// The run ended and failed.
     Failed,
     /// The run succeeded, failed or was cancelled.
     Finished,
@@ -153,7 +153,7 @@ pub struct CloudEvent {
     /// What it happened to.
     #[serde(default)]
     pub subject: Option<String>,
-    /// When it happened.
+    /// When it happened, if known.
     #[serde(default)]
     pub time: Option<Instant>,
     /// The payload of the event.
@@ -197,8 +197,8 @@ impl Trigger {
         }
     }
 
-    /// Whether events from there concern it.
-    pub fn hears(&self, source: &str) -> bool {
+    /// Whether it accepts events from this source.
+    pub fn accepts_source(&self, source: &str) -> bool {
         match &self.on {
             TriggerOn::Event { source: Some(pattern), .. } => matches(pattern, source),
             _ => true,

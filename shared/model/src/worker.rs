@@ -17,7 +17,7 @@ pub struct WorkerFacts {
     pub host: String,
     /// The version of the program.
     pub version: String,
-    /// When it started.
+    /// When its process started.
     pub since: Instant,
     /// Its breakers that are open, by host.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -29,7 +29,7 @@ pub struct WorkerFacts {
 pub struct OpenBreaker {
     /// The host that calls go to.
     pub host: String,
-    /// When it opened.
+    /// When the calls began to fail.
     pub since: Instant,
     /// When the next call shows whether the host is back.
     pub until: Instant,

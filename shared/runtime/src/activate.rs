@@ -24,7 +24,7 @@ pub(crate) const MAX_DEPTH: u32 = 10;
 /// What came of looking at a task's settings: a failure is the task's own.
 type Judged<T> = std::result::Result<T, Failure>;
 
-/// Directs tasks that are about to begin, reading what they need within the unit.
+/// Renders the directives of tasks that are about to begin, reading what they need within the transaction.
 pub(crate) async fn activate(
     runtime: &Runtime,
     unit: &mut dyn Transaction,
@@ -129,9 +129,9 @@ async fn join(
     };
     let now = runtime.clock.now();
     let row = slice.task(task);
-    // What was delivered while a task waited for it serves, even if nobody told the task.
+    // A success while a task waited for it is reused, even if its message did not arrive.
     let waits_since = row.filter(|row| row.state == TaskState::Sleeping).map_or(now, |row| row.since);
-    // What was delivered before a task was cleared does not serve it any more.
+    // A success before a task was cleared is not reused.
     let cleared = row.filter(|row| row.state == TaskState::Pending && row.voided > 0);
     let fresh_since = waits_since.min(now - TimeDelta::seconds(global.reuse_for_seconds.into()));
     let ask = ShareAsk {

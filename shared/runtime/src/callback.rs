@@ -1,4 +1,4 @@
-//! What a callback shall do: its definition, rendered from the run it is about and what happened.
+//! Callbacks: their definitions, rendered from the run they are about and what happened.
 
 use std::collections::BTreeSet;
 
@@ -13,16 +13,16 @@ use crate::activate::MAX_DEPTH;
 use crate::template_scope::run_facts;
 use crate::{Result, Runtime};
 
-/// What there is to do for a callback.
+/// What has to be done for a callback.
 #[derive(Clone, PartialEq, Debug)]
 pub enum CallbackJob {
-    /// It can be done.
+    /// It can be performed.
     Ready {
-        /// What to do.
+        /// The call, with its templates rendered.
         call: Call,
-        /// What happened: the default body.
+        /// The event that it follows: the default body.
         event: Value,
-        /// How deep the run is below the one that nobody's task or callback started.
+        /// How many runs are above this one, linked by tasks or callbacks that started them.
         depth: u32,
     },
     /// It cannot be rendered.
@@ -31,19 +31,33 @@ pub enum CallbackJob {
     Gone,
 }
 
+/// Renders callbacks, whose calls an executor performs.
+#[derive(Clone, Copy)]
+pub struct Callbacks<'r> {
+    runtime: &'r Runtime,
+}
+
 impl Runtime {
+    /// Callbacks: what follows the ends, retries and missed deadlines of runs and tasks.
+    pub fn callbacks(&self) -> Callbacks<'_> {
+        Callbacks { runtime: self }
+    }
+}
+
+impl Callbacks<'_> {
     /// The names of the secrets that a callback uses.
-    pub async fn callback_secrets(&self, due: &CallbackDue) -> Result<BTreeSet<String>> {
-        let callback = callback_of(self, due).await?;
+    pub async fn secrets(self, due: &CallbackDue) -> Result<BTreeSet<String>> {
+        let callback = callback_of(self.runtime, due).await?;
         Ok(match callback.map(|callback| callback.call) {
             Some(Call::Webhook { url, headers, body }) => template::secrets_of(&json!([url, headers, body])),
             _ => BTreeSet::new(),
         })
     }
 
-    /// Renders what a callback shall do, with the secrets that it names.
-    pub async fn callback(&self, due: &CallbackDue, secrets: Map<String, Value>) -> Result<CallbackJob> {
-        let (callback, record) = (callback_of(self, due).await?, self.store.run(due.tenant, due.run).await?);
+    /// Renders a callback, with the secrets that it names.
+    pub async fn job(self, due: &CallbackDue, secrets: Map<String, Value>) -> Result<CallbackJob> {
+        let (callback, record) =
+            (callback_of(self.runtime, due).await?, self.runtime.store.run(due.tenant, due.run).await?);
         let (Some(callback), Some(record)) = (callback, record) else { return Ok(CallbackJob::Gone) };
         let event = event(due, &record);
         let scope = Scope {

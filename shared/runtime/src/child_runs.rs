@@ -63,7 +63,7 @@ impl Runtime {
         };
         loop {
             let waiters = self.store.waiters(finished.owner, MAX_NOTIFIED).await?;
-            // Each on its own, so that one who cannot hear keeps nobody waiting; they share transactions all the same.
+            // Each on its own, so that one that fails does not delay the others; they share transactions all the same.
             let told = join_all(
                 waiters
                     .iter()

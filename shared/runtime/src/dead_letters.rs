@@ -4,7 +4,7 @@ use bus::envelope;
 use model::{CloudEvent, Instant, Message};
 use store::{DeadLetter, DeadLetterFilter};
 
-use crate::{Error, Heard, Result, Runtime};
+use crate::{Error, Result, Runtime, TriggerOutcome};
 
 /// The outcome of a replay.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -20,7 +20,7 @@ pub enum Replayed {
 pub enum BulkAction {
     /// Publish their messages again.
     Replay,
-    /// Delete them.
+    /// Delete the dead letters.
     Discard,
 }
 
@@ -42,34 +42,47 @@ pub fn message_of(dead_letter: &DeadLetter) -> std::result::Result<Message, Stri
         .map_err(|rejected| rejected.reason)
 }
 
+/// Replays and discards dead letters.
+#[derive(Clone, Copy)]
+pub struct DeadLetters<'r> {
+    runtime: &'r Runtime,
+}
+
 impl Runtime {
+    /// Dead letters: messages that could not be delivered or processed.
+    pub fn dead_letters(&self) -> DeadLetters<'_> {
+        DeadLetters { runtime: self }
+    }
+}
+
+impl DeadLetters<'_> {
     /// Publishes the message of a dead letter again, then deletes the dead letter: a process that dies in between publishes
     /// it twice, which is harmless, and never loses it.
-    pub async fn replay(&self, dead_letter: &DeadLetter) -> Result<Replayed> {
+    pub async fn replay(self, dead_letter: &DeadLetter) -> Result<Replayed> {
         let message = match message_of(dead_letter) {
             Ok(message) => message,
-            Err(reason) => return replay_event(self, dead_letter, reason).await,
+            Err(reason) => return replay_event(self.runtime, dead_letter, reason).await,
         };
-        self.bus.publish(&[message]).await.map_err(Error::Bus)?;
-        self.store.discard(&dead_letter.id).await?;
+        self.runtime.bus.publish(&[message]).await.map_err(Error::Bus)?;
+        self.runtime.store.discard(&dead_letter.id).await?;
         Ok(Replayed::Sent)
     }
 
     /// Deletes a dead letter.
-    pub async fn discard(&self, id: &str) -> Result<()> {
-        self.store.discard(id).await?;
+    pub async fn discard(self, id: &str) -> Result<()> {
+        self.runtime.store.discard(id).await?;
         Ok(())
     }
 
     /// Replays or discards the dead letters that pass a filter, newest first; a dry run only counts them.
     pub async fn replay_or_discard(
-        &self,
+        self,
         action: BulkAction,
         filter: &DeadLetterFilter,
         dry_run: bool,
     ) -> Result<BulkOutcome> {
         let wanted = DeadLetterFilter { limit: filter.limit.saturating_add(1), ..filter.clone() };
-        let mut found = self.store.dead_letters(&wanted).await?;
+        let mut found = self.runtime.store.dead_letters(&wanted).await?;
         let more = found.len() > filter.limit as usize;
         found.truncate(filter.limit as usize);
         let last = found.last().filter(|_| more).map(|letter| (letter.at, letter.id.clone()));
@@ -99,7 +112,7 @@ async fn replay_event(runtime: &Runtime, dead_letter: &DeadLetter, reason: Strin
     if let Some(complaint) = received.complaint() {
         return Ok(Replayed::NoMessage(complaint));
     }
-    if received.heard.iter().all(|(_, heard)| *heard == Heard::Before) {
+    if received.outcomes.iter().all(|(_, outcome)| *outcome == TriggerOutcome::Before) {
         return Ok(Replayed::NoMessage("every trigger that it concerns has received it before".into()));
     }
     runtime.store.discard(&dead_letter.id).await?;

@@ -24,7 +24,7 @@ pub enum Error {
     /// The idempotency key was used for a run with other inputs.
     #[error("run {0} was created with the same idempotency key and other inputs")]
     KeyReused(RunId),
-    /// The workflow lets no more runs of that concurrency key go on, and none wait.
+    /// The concurrency limit of that key is reached, and the policy is to skip.
     #[error("run {0} of the same concurrency key goes on, and the workflow skips others meanwhile")]
     ConcurrencyGroupTaken(RunId),
     /// The workflow's concurrency key cannot be rendered.
@@ -51,12 +51,12 @@ pub enum Error {
     /// A stored definition that this version of the program cannot compile.
     #[error("version {} cannot be used: {why}", version.0)]
     Unusable {
-        /// The version.
+        /// The version of the definition.
         version: VersionId,
         /// What is wrong with it.
         why: String,
     },
-    /// The transaction that it shared with others did not come about.
+    /// The transaction that it shared with other commands failed.
     #[error("{0}")]
     Together(String),
     /// Deciding it broke down: a defect of ours, which is in the log.

@@ -14,38 +14,40 @@ use tracing::warn;
 use crate::start::trigger::{self, Begun, Cause, scope, what};
 use crate::{Error, Result, Triggers};
 
-/// A held event that cannot be settled is tried again after so long.
-const PUT_OFF: TimeDelta = TimeDelta::minutes(10);
+/// The delay before a held event that cannot be settled is tried again.
+const RETRY_DELAY: TimeDelta = TimeDelta::minutes(10);
 
-/// What became of an event, at each trigger that it concerns.
+/// The outcomes of an event, at each trigger that it matches.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Received {
-    /// By trigger.
-    pub heard: Vec<(TriggerKey, Heard)>,
+    /// The outcome at each trigger.
+    pub outcomes: Vec<(TriggerKey, TriggerOutcome)>,
 }
 
-/// What a trigger made of an event.
+/// The outcome of an event at one trigger.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Heard {
+pub enum TriggerOutcome {
     /// It started this run.
     Started(RunId),
-    /// It holds the event back until then.
+    /// The event is held until then, since the trigger is debounced.
     Held(Instant),
     /// It had received it before.
     Before,
-    /// Its filter does not let it pass.
+    /// Its filter rejected the event.
     Filtered,
-    /// The workflow wants no run now, for this reason.
+    /// The workflow starts no run now, for this reason.
     Unwanted(String),
-    /// It can make nothing of it, for this reason.
+    /// Its filter or inputs cannot be evaluated, for this reason.
     Broken(String),
 }
 
 impl Received {
-    /// Why it should be looked at by a person, if it should.
+    /// Why a person should look at the event, if one should.
     pub fn complaint(&self) -> Option<String> {
-        let broken = self.heard.iter().filter_map(|(key, heard)| match heard {
-            Heard::Broken(reason) => Some(format!("trigger `{}` of `{}`: {reason}", key.name, key.workflow)),
+        let broken = self.outcomes.iter().filter_map(|(key, outcome)| match outcome {
+            TriggerOutcome::Broken(reason) => {
+                Some(format!("trigger `{}` of `{}`: {reason}", key.name, key.workflow))
+            }
             _ => None,
         });
         let broken: Vec<String> = broken.collect();
@@ -67,9 +69,9 @@ impl Triggers<'_> {
         };
         let mut received = Received::default();
         for record in self.runtime.store.triggers_on(tenant, "event", &event.kind).await? {
-            if record.trigger.hears(&event.source) {
-                let heard = self.deliver(&record, event, Vec::new()).await?;
-                received.heard.push((record.key, heard));
+            if record.trigger.accepts_source(&event.source) {
+                let outcome = self.deliver(&record, event, Vec::new()).await?;
+                received.outcomes.push((record.key, outcome));
             }
         }
         Ok(received)
@@ -81,21 +83,21 @@ impl Triggers<'_> {
         Ok(!unit.note_event(key, event).await?)
     }
 
-    /// Lets one trigger hear of an event. What must be new beside the event, such as its signature, is noted with it.
+    /// Delivers an event to one trigger. `also` must be new, too, such as the signature of a request.
     pub async fn deliver(
         self,
         record: &TriggerRecord,
         event: &CloudEvent,
         also: Vec<TriggerEvent>,
-    ) -> Result<Heard> {
+    ) -> Result<TriggerOutcome> {
         match self.passes(record, event) {
             Ok(true) => {}
-            Ok(false) => return Ok(Heard::Filtered),
-            Err(reason) => return Ok(Heard::Broken(reason)),
+            Ok(false) => return Ok(TriggerOutcome::Filtered),
+            Err(reason) => return Ok(TriggerOutcome::Broken(reason)),
         }
         let mut notes = also;
         notes.push(TriggerEvent::new(&event.identity(), what(event), self.runtime.clock.now()));
-        let cause = Cause::heard(&record.key, notes);
+        let cause = Cause::received(&record.key, notes);
         match record.trigger.debounce_seconds {
             Some(seconds) => self.hold(record, event, &cause, TimeDelta::seconds(seconds.into())).await,
             None => Ok(self.begin(record, event, None, 0, &cause).await?.into()),
@@ -120,28 +122,28 @@ impl Triggers<'_> {
         event: &CloudEvent,
         cause: &Cause,
         window: TimeDelta,
-    ) -> Result<Heard> {
+    ) -> Result<TriggerOutcome> {
         if let Err(reason) = trigger::inputs(record, event) {
-            return Ok(Heard::Broken(reason));
+            return Ok(TriggerOutcome::Broken(reason));
         }
         let due_at = self.runtime.clock.now() + window;
         let mut unit = self.runtime.store.begin().await?;
         if !cause.settle(&mut *unit, None).await? {
-            return Ok(Heard::Before);
+            return Ok(TriggerOutcome::Before);
         }
         if !unit.hold_event(&record.key, event, due_at).await? {
-            return Ok(Heard::Unwanted("the trigger is gone".into()));
+            return Ok(TriggerOutcome::Unwanted("the trigger is gone".into()));
         }
         unit.commit().await?;
         self.runtime.wake_sweep(due_at).await;
-        Ok(Heard::Held(due_at))
+        Ok(TriggerOutcome::Held(due_at))
     }
 
     /// Starts the run of an event that was held back and is due.
     pub(crate) async fn let_go(self, record: &TriggerRecord, now: Instant) -> Result<()> {
         let Some(event) = &record.held else { return Ok(()) };
         let held = Some((event.clone(), now));
-        let cause = Cause { held, ..Cause::heard(&record.key, Vec::new()) };
+        let cause = Cause { held, ..Cause::received(&record.key, Vec::new()) };
         match self.begin(record, event, None, 0, &cause).await {
             Ok(Begun::Broken(reason)) => self.dead_letter_held(record, event, &cause, reason).await,
             Ok(_) => Ok(()),
@@ -152,7 +154,7 @@ impl Triggers<'_> {
                     record.key.name, record.key.workflow
                 );
                 let due_at = record.due_at.unwrap_or(now);
-                self.runtime.store.put_off(&record.key, due_at, now + PUT_OFF).await?;
+                self.runtime.store.put_off(&record.key, due_at, now + RETRY_DELAY).await?;
                 Ok(())
             }
         }
@@ -179,7 +181,7 @@ impl Triggers<'_> {
     }
 }
 
-impl From<Begun> for Heard {
+impl From<Begun> for TriggerOutcome {
     fn from(begun: Begun) -> Self {
         match begun {
             Begun::Started(run) => Self::Started(run),

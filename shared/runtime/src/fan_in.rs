@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_put_together_is_told() {
+    fn outputs_that_cannot_be_combined_are_refused() {
         let plan = |aggregation, field: Option<&str>| FanIn { aggregation, field: field.map(str::to_owned) };
         for (plan, output, said) in [
             (plan(Aggregation::Sum, None), json!({"rows": 1}), "name the `field` to add up"),

@@ -164,7 +164,7 @@ impl<S: Settle> Inbox<S> {
         }
     }
 
-    /// Settles what waits.
+    /// Settles the submissions that wait, in batches.
     async fn take_turn(&self, settler: &S) {
         let mut batches = Halving::of(self.next_batch());
         while let Some(batch) = batches.next() {
@@ -312,7 +312,7 @@ pub(crate) async fn settle_then(
     }
 }
 
-/// Creates one run.
+/// Creates one run, in a batch with whatever else is submitted.
 pub(crate) async fn submit_run(runtime: &Runtime, prepared: Arc<Prepared>) -> Result<Run> {
     match runtime.inbox.submit(runtime, Submission::Create(prepared)).await? {
         Outcome::Created(run) => Ok(*run),

@@ -14,10 +14,10 @@ use crate::activate::render;
 use crate::template_scope::{At, scope};
 use crate::{Result, Runtime};
 
-/// What a worker is given to carry out one attempt.
+/// What a worker needs to execute one attempt.
 #[derive(Clone, Debug)]
 pub struct Brief {
-    /// Whose work it is.
+    /// The tenant that the run belongs to.
     pub tenant: TenantId,
     /// The task's rendered config.
     pub config: Value,
@@ -25,10 +25,10 @@ pub struct Brief {
     pub document: Value,
 }
 
-/// Where an attempt stands before it is carried out.
+/// What has to be done for a dispatched task.
 #[derive(Clone, Debug)]
 pub enum Job {
-    /// It can be carried out.
+    /// It can be executed.
     Ready(Brief),
     /// Its config cannot be rendered: it fails before it reaches a worker.
     Broken(Failure),
@@ -42,8 +42,8 @@ pub fn secrets_of(spec: &TaskSpec) -> BTreeSet<String> {
 }
 
 impl Runtime {
-    /// Renders what a dispatched task shall do, with the secrets that it names. It reads the store for what the task
-    /// can see, and not at all for one that looks at nothing.
+    /// Renders the config of a dispatched task, with the secrets that it names. It reads from the store only what the
+    /// task's templates refer to.
     pub async fn job(
         &self,
         work: &TaskDispatched,

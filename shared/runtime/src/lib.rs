@@ -38,14 +38,14 @@ use model::Clock;
 use store::Store;
 
 pub use approvals::{Approval, approval};
-pub use callback::CallbackJob;
-pub use dead_letters::{BulkAction, BulkOutcome, Replayed, message_of};
+pub use callback::{CallbackJob, Callbacks};
+pub use dead_letters::{BulkAction, BulkOutcome, DeadLetters, Replayed, message_of};
 pub use error::{Error, Result};
-pub use events::{Heard, Received};
+pub use events::{Received, TriggerOutcome};
 pub use job::{Brief, Job, secrets_of};
 pub use pipeline::Settled;
 pub use preview::{Evaluated, ExpressionError, TemplateNames, rendered_config, visible_outputs};
-pub use register::{compile, schemas};
+pub use register::{Definitions, compile, schemas};
 pub use sensors::{Find, Poll};
 pub use start::{
     BackfillPlan, DriftSummary, DueAt, Missed, NewBackfill, Origin, SchedulePreview, StartRun, Started,
@@ -83,17 +83,17 @@ impl Runtime {
         &self.store
     }
 
-    /// The bus.
+    /// The bus that messages are published to.
     pub fn bus(&self) -> &Arc<dyn Bus> {
         &self.bus
     }
 
-    /// The clock.
+    /// The clock that every instant is read from.
     pub fn clock(&self) -> &Arc<dyn Clock> {
         &self.clock
     }
 
-    /// What schedules start.
+    /// Schedules: runs that start at certain instants.
     pub fn schedules(&self) -> Schedules<'_> {
         Schedules { runtime: self }
     }

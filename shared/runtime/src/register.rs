@@ -21,42 +21,55 @@ pub fn schemas() -> impl Iterator<Item = (&'static str, Value)> {
     Schema::ALL.into_iter().map(|schema| (schema.name(), schema.to_json()))
 }
 
+/// Registers, activates and archives definitions of workflows.
+#[derive(Clone, Copy)]
+pub struct Definitions<'r> {
+    runtime: &'r Runtime,
+}
+
 impl Runtime {
-    /// Registers sound definitions, all of them or none; unchanged ones keep the version they have.
+    /// Definitions: the versions of workflows, and which is active.
+    pub fn definitions(&self) -> Definitions<'_> {
+        Definitions { runtime: self }
+    }
+}
+
+impl Definitions<'_> {
+    /// Registers valid definitions, all of them or none; unchanged ones keep the version they have.
     pub async fn register(
-        &self,
+        self,
         tenant: TenantId,
         definitions: Vec<Definition>,
         by: &str,
     ) -> Result<Vec<Registered>> {
-        let at = self.clock.now();
+        let at = self.runtime.clock.now();
         let new = definitions.into_iter().map(|Definition { workflow, source, hash }| {
             let by = by.to_owned();
             NewVersion { tenant, workflow, source, hash, by, at }
         });
         let new: Vec<NewVersion> = new.collect();
-        let registered = self.store.register_all(&new).await?;
-        let looks = |workflow: &Workflow| workflow.triggers.iter().any(|trigger| trigger.kind() == "sensor");
-        let begins = |workflow: &Workflow| !workflow.schedules.is_empty() || looks(workflow);
+        let registered = self.runtime.store.register_all(&new).await?;
+        let polls = |workflow: &Workflow| workflow.triggers.iter().any(|trigger| trigger.kind() == "sensor");
+        let begins = |workflow: &Workflow| !workflow.schedules.is_empty() || polls(workflow);
         if new.iter().zip(&registered).any(|(new, done)| done.changed && begins(&new.workflow)) {
-            // What it is to do by itself need not wait for the next tick.
-            self.wake_sweep(at).await;
+            // Schedules and sensors need not wait for the next tick.
+            self.runtime.wake_sweep(at).await;
         }
         Ok(registered)
     }
 
     /// Makes a version that exists the active one. An archived workflow becomes active again.
-    pub async fn activate_version(&self, tenant: TenantId, workflow: &str, number: i32) -> Result<Activated> {
-        let now = self.clock.now();
-        let activated = self.store.activate(tenant, workflow, number, now).await?;
+    pub async fn activate(self, tenant: TenantId, workflow: &str, number: i32) -> Result<Activated> {
+        let now = self.runtime.clock.now();
+        let activated = self.runtime.store.activate(tenant, workflow, number, now).await?;
         if activated == Activated::Changed {
-            self.wake_sweep(now).await;
+            self.runtime.wake_sweep(now).await;
         }
         Ok(activated)
     }
 
     /// Archives a workflow: it starts no more runs, and its history stays. Returns whether it was in use.
-    pub async fn archive_workflow(&self, tenant: TenantId, workflow: &str) -> Result<bool> {
-        Ok(self.store.archive(tenant, workflow, self.clock.now()).await?)
+    pub async fn archive(self, tenant: TenantId, workflow: &str) -> Result<bool> {
+        Ok(self.runtime.store.archive(tenant, workflow, self.runtime.clock.now()).await?)
     }
 }

@@ -17,11 +17,11 @@ use crate::{Repairs, Result, Settled};
 /// The most repairs of one kind in one transaction.
 const BATCH: u32 = 200;
 
-/// The most rechecks in one transaction: each reads all unfinished tasks of a run.
-const RECHECKS: u32 = 20;
+/// The maximum number of rechecks in one transaction: each reads all unfinished tasks of a run.
+const MAX_RECHECKS: u32 = 20;
 
-/// A dispatched task that nobody took for so long needs its message again.
-const PATIENCE: TimeDelta = TimeDelta::seconds(30);
+/// How long a dispatched task may stay unclaimed before its message is published again.
+const CLAIM_TIMEOUT: TimeDelta = TimeDelta::seconds(30);
 
 impl Repairs<'_> {
     /// Everything that is wrong with the unfinished runs on the next pages after the given run, and with the system
@@ -100,7 +100,7 @@ impl Repairs<'_> {
         let audit = pipeline.unit().audit(run).await?;
         let mut commands = vec![(run, Command::PutRight { audit })];
         if !row.state.is_final() {
-            commands.push((run, Command::Recheck { patience: PATIENCE }));
+            commands.push((run, Command::Recheck { patience: CLAIM_TIMEOUT }));
         }
         let written = pipeline.settle(locked, &commands, Vec::new()).await?;
         Ok((written.settled.contains(&Settled::Applied), written.pending))
@@ -113,16 +113,16 @@ impl Repairs<'_> {
             Fault::UnsentMessages => Ok(self.runtime.relay(now, BATCH).await? > 0),
             Fault::DeadWorkers => self.lose_unknown().await,
             Fault::OverdueRechecks => {
-                let due = self.runtime.store.due_rechecks(now, RECHECKS).await?;
-                let commands = due.into_iter().map(|run| (run, Command::Recheck { patience: PATIENCE }));
+                let due = self.runtime.store.due_rechecks(now, MAX_RECHECKS).await?;
+                let commands = due.into_iter().map(|run| (run, Command::Recheck { patience: CLAIM_TIMEOUT }));
                 self.settle_some(commands.collect()).await
             }
             _ => Ok(false),
         }
     }
 
-    /// Takes attempts from workers that nobody knows. Of those who are known and silent, the sweep judges: it gives them
-    /// a last chance and compares no clocks.
+    /// Takes attempts from unregistered workers. The sweep judges registered workers that are silent: it gives them a last
+    /// chance and compares no clocks.
     async fn lose_unknown(self) -> Result<bool> {
         let lost = self.runtime.store.lost(&[], BATCH).await?;
         let lose = lost.iter().map(|held| {

@@ -70,7 +70,7 @@ impl Triggers<'_> {
         Ok(due.len())
     }
 
-    /// Lets a trigger pause, or go on. Returns whether there is such a trigger.
+    /// Pauses or resumes a trigger. Returns whether the trigger exists.
     pub async fn pause(self, key: &TriggerKey, pause: Option<&TriggerPause>) -> Result<bool> {
         let now = self.runtime.clock.now();
         let known = self.runtime.store.pause_trigger(key, pause, now).await?;
@@ -89,7 +89,7 @@ impl Triggers<'_> {
         self.pause(key, None).await
     }
 
-    /// What a trigger's sensor looks at, with the secrets that it names.
+    /// The config of a trigger's sensor, rendered with the secrets that it names.
     pub fn sensor(
         self,
         record: &TriggerRecord,
@@ -141,14 +141,14 @@ impl Triggers<'_> {
             let note = TriggerEvent::new(&find.event.identity(), what(&find.event), self.runtime.clock.now());
             let plain = Cause {
                 poll_record: Some((revision, poll_record(&find.watermark))),
-                ..Cause::heard(&record.key, Vec::new())
+                ..Cause::received(&record.key, Vec::new())
             };
             let cause = Cause { notes: vec![note], ..plain.clone() };
             let settled = match self.passes(record, &find.event) {
                 Ok(false) => self.settle_cause(&plain).await?,
                 Ok(true) => match self.begin(record, &find.event, None, 0, &cause).await? {
                     Begun::Started(_) | Begun::Unwanted(_) => true,
-                    // Heard of before, and yet seen as new: only what it has seen is written.
+                    // It was received before and yet the watermark was behind it: only the watermark is written.
                     Begun::Before => self.settle_cause(&plain).await?,
                     Begun::Broken(reason) => {
                         let failure = Failure::permanent(format!("{}: {reason}", find.event.id));
@@ -167,7 +167,7 @@ impl Triggers<'_> {
         }
         if seen != poll.watermark || (record.failures > 0 && revision == record.revision) {
             let poll_record = Some((revision, poll_record(&poll.watermark)));
-            self.settle_cause(&Cause { poll_record, ..Cause::heard(&record.key, Vec::new()) }).await?;
+            self.settle_cause(&Cause { poll_record, ..Cause::received(&record.key, Vec::new()) }).await?;
         }
         Ok(())
     }
@@ -193,7 +193,7 @@ impl Triggers<'_> {
         let (name, workflow) = (&record.key.name, &record.key.workflow);
         warn!("The sensor of trigger `{name}` of `{workflow}` cannot poll: {reason}");
         let cause =
-            Cause { poll_record: Some((revision, poll_record)), ..Cause::heard(&record.key, Vec::new()) };
+            Cause { poll_record: Some((revision, poll_record)), ..Cause::received(&record.key, Vec::new()) };
         self.settle_cause(&cause).await.map(|_| ())
     }
 
@@ -217,7 +217,7 @@ impl Triggers<'_> {
         let paused = Some(TriggerPause { at: now, reason });
         let poll_record = PollRecord { watermark: seen.clone(), due_at: record.due_at, failures: 0, paused };
         let poll_record = Some((revision, poll_record));
-        self.settle_cause(&Cause { poll_record, ..Cause::heard(&record.key, Vec::new()) }).await?;
+        self.settle_cause(&Cause { poll_record, ..Cause::received(&record.key, Vec::new()) }).await?;
         Ok(true)
     }
 }

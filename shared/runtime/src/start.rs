@@ -30,16 +30,16 @@ use crate::{Result, Runtime};
 use child::check_wanted;
 use trigger::Cause;
 
-/// A run that is asked for.
+/// A run that someone requests.
 #[derive(Clone, PartialEq, Debug)]
 pub struct StartRun {
-    /// The id it shall have; asking twice for one id creates one run.
+    /// The id of the run; two requests with one id create one run.
     pub id: RunId,
-    /// For whom.
+    /// The tenant that the run belongs to.
     pub tenant: TenantId,
-    /// Of which workflow.
+    /// The name of the workflow.
     pub workflow: String,
-    /// Its inputs, as given.
+    /// Its inputs, before defaults and checks.
     pub inputs: Map<String, Value>,
     /// Labels to find it by.
     pub labels: Map<String, Value>,
@@ -47,7 +47,7 @@ pub struct StartRun {
     pub logical_date: Option<Instant>,
     /// Added to the priority of each of its tasks.
     pub priority: i32,
-    /// What starts it.
+    /// Who or what requests it.
     pub origin: Origin,
 }
 

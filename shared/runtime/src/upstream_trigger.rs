@@ -78,7 +78,7 @@ impl Triggers<'_> {
             format!("{} {}", event.source, event.id),
             self.runtime.clock.now(),
         );
-        let cause = Cause::heard(key, vec![note]);
+        let cause = Cause::received(key, vec![note]);
         match self.begin(record, &event, date, run.run.depth + 1, &cause).await? {
             Begun::Broken(reason) => complain(record, &reason),
             Begun::Started(_) | Begun::Before | Begun::Unwanted(_) => Ok(()),

@@ -1,4 +1,4 @@
--- Makes a version that exists the active one, and says whether it exists and whether anything was written.
+-- Makes a version that exists the active one. Returns whether it exists and whether anything was written.
 with version as (
     select id from versions where tenant = $1 and workflow = $2 and number = $3
 ),

@@ -1,5 +1,5 @@
--- Has every unfinished run looked at now. They are locked in id order, as units lock them, so that this
--- cannot wait for a unit that waits for this.
+-- Makes every unfinished run due for a recheck. They are locked in id order, as all transactions lock them, so that
+-- none of them can deadlock with this statement.
 with open as (
     select id from runs where finished_at is null order by id for update
 )

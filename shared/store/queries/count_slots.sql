@@ -1,4 +1,4 @@
--- Counts slots taken and given back. Limits are locked in the order of their ids.
+-- Counts slots that were taken and given back. Limits are locked in the order of their ids.
 with given as (
     select kind, tenant, name, slots
       from unnest($1::text[], $2::int[], $3::text[], $4::int[]) as given (kind, tenant, name, slots)

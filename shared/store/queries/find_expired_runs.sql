@@ -1,5 +1,5 @@
--- Runs that ended in a state at or before an instant, those that ended first first, from where the part was last
--- deleted on. Whole runs are gone once they are deleted: there is no slot to go on from.
+-- Runs that ended in a state at or before an instant, in the order of their ends, from where the part was last deleted
+-- on. Whole runs are gone once they are deleted, so that needs no position to continue from.
 select runs.id, runs.counts
   from runs
   left join retention on retention.part = $1 and retention.state = $2

@@ -1,5 +1,4 @@
--- Attempts whose worker never registered, has left, or is one of those given and has said nothing since it was last
--- heard of.
+-- Attempts whose worker never registered, has left, or is one of those given and has sent no heartbeat since the one given.
 select tasks.run, tasks.idx, tasks.attempt, tasks.worker
   from tasks
   left join workers on workers.id = tasks.worker

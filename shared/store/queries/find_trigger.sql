@@ -1,4 +1,4 @@
--- One trigger, with what it heard of last.
+-- One trigger, with the event that it received last.
 select triggers.tenant, triggers.workflow, triggers.name, triggers.definition, triggers.due_at, triggers.held,
        triggers.watermark, triggers.failures, triggers.revision, triggers.paused_at, triggers.paused_reason,
        last.id as event_id, last.at as event_at, last.what as event_what, last.run as event_run

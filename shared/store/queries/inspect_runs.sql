@@ -1,5 +1,5 @@
--- Unfinished runs in id order, a page of them, with what their tasks come to: how many are in each of the given states,
--- how many were dispatched at or before the given instant, and when one last moved.
+-- A page of unfinished runs in id order, with what their tasks add up to: how many are in each of the given states, how
+-- many were dispatched at or before the given instant, and when one last changed.
 select runs.*,
        array(select count(tasks.idx)::int
                from unnest($4::text[]) with ordinality as known (state, place)

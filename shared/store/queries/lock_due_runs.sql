@@ -1,5 +1,5 @@
--- Locks the runs whose timers are due and that nobody else has locked, so that sweeps at the same time take different ones.
--- Nothing is waited for, so it does not matter in which order the runs are locked.
+-- Locks the runs whose timers are due and that no other transaction has locked, so that concurrent sweeps take different
+-- ones. It does not wait, so the order of the locks does not matter.
 select runs.id
   from timers
   join runs on runs.id = timers.run

@@ -1,5 +1,5 @@
--- Whether a run that was created in a span of time still needs what is kept of it: all of them do while they are there, or
--- only those that have not ended at or before an instant.
+-- Whether a run that was created in a span of time still needs its partition: while it exists, or only until it ended at
+-- or before an instant.
 select exists (
     select from tenants
      cross join lateral (select from runs

@@ -1,4 +1,4 @@
--- Notes what a trigger heard of, unless it had before, and forgets a little of what is long ago.
+-- Records an event that a trigger receives, unless it has received it before, and deletes a few old ones.
 with forgotten as (
     delete from trigger_events
      where (tenant, workflow, name, id) in (

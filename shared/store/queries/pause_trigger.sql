@@ -1,4 +1,4 @@
--- Lets a trigger pause, or go on; one that goes on and has a sensor looks at once.
+-- Pauses or resumes a trigger. The sensor of a resumed one polls at once.
 update triggers
    set paused_at = $4, paused_reason = $5,
        failures = case when $4::timestamptz is null then 0 else failures end,

@@ -1,5 +1,5 @@
--- What a backfill could do next, all as of one moment: how many of its runs are under way, and the first dates that
--- wait or were claimed and not begun. Whoever claimed a date has a run under way.
+-- What a backfill could do next, all as of one moment: how many of its runs are active, and the first dates that wait or
+-- were claimed and not begun. A claimed date counts as an active run.
 with active as (
     select count(*)::integer as active,
            coalesce(bool_or(dates.redo), false) as redoing

@@ -1,4 +1,4 @@
--- What tasks in a row delivered, of those that succeeded; null for one that delivered nothing.
+-- The outputs of a range of tasks, of those that succeeded; null for one without an output.
 select tasks.idx, outputs.output
   from tasks
   left join outputs on outputs.run = tasks.run and outputs.idx = tasks.idx

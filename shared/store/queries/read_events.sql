@@ -1,5 +1,5 @@
--- Rows of events from the one that holds the number asked for; a row holds at least one event, so as many
--- rows as events are wanted are enough. They lie where the run was created.
+-- Rows of events from the one that holds the requested number on. A row holds at least one event, so as many rows as
+-- requested events are enough. They are in the partition of the run's creation.
 with place as materialized (select created_at from runs where id = $1)
 select seq, events
   from events

@@ -1,5 +1,5 @@
--- The first waiters of limits, as many as there is room for, and as many of the lowest rank in their groups: a turn belongs
--- to the group, which sends its best.
+-- The first waiters of limits, as many as there are free slots, and as many of the lowest rank in their groups: a turn
+-- belongs to the group, and its best waiter takes it.
 with heads as (
     select head.*
       from unnest($1::int[], $2::bigint[]) as given (lim, room)

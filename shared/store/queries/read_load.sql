@@ -1,6 +1,6 @@
--- How much of everything there is: unfinished runs by state, what the task counters of each tenant's come to by their place
--- among the counters and since when it waits in line, and the oldest of what is to go out or to fire. It reads what is
--- unfinished, never what has ended.
+-- How much there is of everything: unfinished runs by state, the sums of the task counters of each tenant by their position
+-- in the array, since when its first task waits for a slot, and the oldest unsent message and timer. It reads only what is
+-- unfinished.
 with unfinished as materialized (select tenant, state, counts from runs where finished_at is null)
 select (select coalesce(json_object_agg(state, number), '{}')
           from (select state, count(*) as number from unfinished group by state) as counted) as runs,

@@ -1,5 +1,5 @@
--- Chunks of an attempt's log from the one that holds the line asked for; a chunk holds at least one line,
--- so as many chunks as lines are wanted are enough. They lie where the run was created.
+-- Chunks of an attempt's log from the one that holds the requested line on. A chunk holds at least one line, so as many
+-- chunks as requested lines are enough. They are in the partition of the run's creation.
 with place as materialized (select created_at from runs where id = $1)
 select first, lines
   from logs

@@ -1,6 +1,6 @@
--- Records that a worker lives and returns what it was told to do and the attempts that are really its own, in one row
--- at least. Of two beats that overtake each other, the later instant stands.
-with heard as (
+-- Records a worker's heartbeat and returns its command and the attempts that it still holds, in at least one row. Of two
+-- heartbeats that overtake each other, the later instant stands.
+with beat as (
     insert into workers (id, heartbeat_at, function, queue, host, version, since, breakers)
     values ($1, $2, $3, $4, $5, $6, $7, $8)
     on conflict (id) do update
@@ -15,7 +15,7 @@ with heard as (
            breakers = coalesce(excluded.breakers, workers.breakers)
     returning command, commanded_by, command_reason, commanded_at
 )
-select heard.*, tasks.run, tasks.idx, tasks.attempt, tasks.worker
-  from heard
+select beat.*, tasks.run, tasks.idx, tasks.attempt, tasks.worker
+    from beat
   left join tasks on tasks.worker = $1
  order by tasks.run, tasks.idx

@@ -1,5 +1,5 @@
--- What the rows of a locked run come to: how many tasks are in each of the given states, which tasks of the definition
--- ended badly, and whose timers nothing waits for.
+-- What the rows of a locked run add up to: how many tasks are in each of the given states, which tasks of the definition
+-- failed, and whose timers nothing waits for.
 select array(select count(tasks.idx)::int
                from unnest($2::text[]) with ordinality as known (state, place)
                left join tasks on tasks.run = $1 and tasks.state = known.state

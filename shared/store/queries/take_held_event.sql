@@ -1,4 +1,4 @@
--- Takes the event that a trigger holds back, if it is due and the trigger does not pause.
+-- Takes the event that a trigger holds, if it is due and the trigger is not paused.
 with due as (
     select tenant, workflow, name, held from triggers
      where tenant = $1 and workflow = $2 and name = $3 and due_at <= $4 and held is not null and paused_at is null

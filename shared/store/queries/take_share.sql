@@ -1,6 +1,6 @@
--- Asks for a shared task. Whoever finds no row, or one that succeeded too long ago, becomes its owner; for anyone else
--- the row stays what it is. In any case the row is locked: a second asker waits until the first one's unit ends, and
--- finds what is true then. Whatever the asker waited for before, it no longer does.
+-- Asks for a shared task. A run that finds no row, or one that succeeded too long ago, becomes its owner; for any other run
+-- the row stays as it is. In any case the row is locked: a second run waits until the first one's transaction ends, and
+-- reads the row as committed. Whatever the run waited for before, it no longer does.
 with over as (
     delete from shared_task_waiters where run = $4 and idx = $5
 )

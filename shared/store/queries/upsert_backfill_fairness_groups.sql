@@ -1,4 +1,4 @@
--- How far backfills have come in lines. One that has been forgotten is not remembered for its runs that are done anew.
+-- The turns of backfills in wait queues. A backfill that was deleted gets no row when its runs are rerun.
 insert into backfill_fairness_groups (lim, backfill, position, received, pace)
 select lim, backfill, position, received, given.pace::int[]
   from unnest($1::int[], $2::uuid[], $3::bigint[], $4::bigint[], $5::text[])

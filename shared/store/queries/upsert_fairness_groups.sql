@@ -1,4 +1,4 @@
--- How far tenants have come in lines.
+-- The turns of tenants in wait queues.
 insert into fairness_groups (lim, tenant, position, received, pace)
 select lim, tenant, position, received, pace::int[]
   from unnest($1::int[], $2::int[], $3::bigint[], $4::bigint[], $5::text[])

@@ -1,4 +1,4 @@
--- Where tasks stand, or that they were granted their slots.
+-- Tasks in wait queues, and those that were granted their slots.
 insert into slot_waiters (run, idx, attempt, tenant, backfill, lim, step, needs, id, rank, since, granted_at)
 select run, idx, attempt, tenant, backfill, lim, step, needs::int[], id, rank, since, granted_at
   from unnest($1::uuid[], $2::int[], $3::int[], $4::int[], $5::uuid[], $6::int[], $7::int[], $8::text[],

@@ -1,5 +1,5 @@
--- A trigger of the version that became active. One that waits for the same as before keeps what it has seen and what it
--- holds back; another begins anew.
+-- A trigger of the version that became active. One that waits for the same as before keeps its watermark and the event
+-- that it holds; any other starts from the beginning.
 insert into triggers (tenant, workflow, name, kind, keys, definition, due_at)
 values ($1, $2, $3, $4, $5, $6::text::json, $7)
 on conflict (tenant, workflow, name) do update

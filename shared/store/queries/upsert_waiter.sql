@@ -1,4 +1,4 @@
--- Has a task wait for one that another run carries out. It waits for one at a time: the later wait stands.
+-- Makes a task wait for one that another run executes. It waits for one at a time: the later wait stands.
 insert into shared_task_waiters (run, idx, attempt, owner_run, owner_idx)
 values ($1, $2, $3, $4, $5)
     on conflict (run, idx) do update

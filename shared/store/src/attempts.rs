@@ -6,14 +6,14 @@ use serde_json::Value;
 
 use crate::{LogChunk, LogLine, Result};
 
-/// How far an attempt has come.
+/// The progress that an attempt reported.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Checkpoint {
-    /// The attempt that said so.
+    /// The attempt that reported it.
     pub attempt: u32,
-    /// When.
+    /// When it was reported.
     pub at: Instant,
-    /// What it said.
+    /// The data that the attempt attached.
     pub data: Value,
 }
 

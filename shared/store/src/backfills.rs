@@ -8,45 +8,45 @@ use serde::{Deserialize, Serialize};
 
 use crate::Result;
 
-/// No more backfills are forgotten in one transaction: each may have thousands of dates.
+/// The maximum number of backfills that are deleted in one transaction: each may have thousands of dates.
 pub(crate) const MAX_DELETED_AT_ONCE: u32 = 20;
 
-/// Runs of dates that are past, asked for by a person.
+/// A person's request for the runs of past dates.
 #[derive(Clone, PartialEq, Debug)]
 pub struct BackfillRecord {
-    /// Its id.
+    /// The backfill's id, chosen by the caller.
     pub id: BackfillId,
-    /// Whose it is.
+    /// The tenant that it belongs to.
     pub tenant: TenantId,
-    /// Of which workflow.
+    /// The workflow that it runs.
     pub workflow: String,
     /// The schedule whose dates they are.
     pub schedule: String,
     /// The number of the version that its runs take; none for the active one.
     pub version: Option<i32>,
-    /// From when on.
+    /// The first date that it covers.
     pub from: Instant,
-    /// Until when.
+    /// The last date that it covers, inclusive.
     pub to: Instant,
-    /// So many of its runs go on at the same time.
+    /// The maximum number of its runs that are active at the same time.
     pub max_parallel: u32,
-    /// For ten turns of its tenant's live tasks in a line, so many of its own.
+    /// Its turns in a wait queue, for ten turns of its tenant's live tasks.
     pub weight: u32,
     /// Which of its dates get a run.
     pub rerun: Rerun,
-    /// Where it stands.
+    /// Whether it runs, is paused, or has ended.
     pub state: BackfillState,
-    /// When it was asked for.
+    /// When it was requested.
     pub created_at: Instant,
-    /// Who asked.
+    /// The caller who requested it.
     pub created_by: String,
-    /// When it ended.
+    /// When it ended, if it has.
     pub finished_at: Option<Instant>,
-    /// Who cancelled it, if somebody did.
+    /// Who cancelled it, if someone did.
     pub cancelled_by: Option<String>,
-    /// When the sweep should look: while it is running, and once it was cancelled until its runs were, too.
+    /// When the sweep works on it: while it is running, and after it was cancelled until its runs are, too.
     pub due_at: Option<Instant>,
-    /// Why it does not go on, where it should.
+    /// Why it does not go on although it should.
     pub problem: Option<String>,
     /// Grows with every change.
     pub revision: i32,
@@ -61,15 +61,15 @@ pub enum Rerun {
     Missing,
     /// Those whose run failed or was cancelled: it is retried.
     Failed,
-    /// All of them: runs that are there begin anew.
+    /// All of them: runs that exist are rerun.
     All,
 }
 
 impl Rerun {
-    /// Every one.
+    /// Every choice, in the order of their declaration.
     pub const ALL: [Self; 3] = [Self::Missing, Self::Failed, Self::All];
 
-    /// The name used in rows and answers.
+    /// The name used in rows and API responses.
     pub fn name(self) -> &'static str {
         match self {
             Self::Missing => "missing",
@@ -78,37 +78,37 @@ impl Rerun {
         }
     }
 
-    /// Whether a date gets a run, by what it has.
+    /// Whether a date gets a run, given the run that it has.
     pub fn wants(self, run: Option<RunState>) -> bool {
         let failed = matches!(run, Some(RunState::Failed | RunState::Cancelled));
         match self {
             Self::Missing => run.is_none(),
             Self::Failed => failed,
-            // What goes on already is left alone.
+            // A run that is under way is left alone.
             Self::All => run.is_none_or(RunState::is_final),
         }
     }
 }
 
-/// Where a backfill stands.
+/// The state of a backfill.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BackfillState {
-    /// Its runs are made, a few at a time.
+    /// Its runs are created, a few at a time.
     Running,
-    /// No more are made until it is resumed; those under way go on.
+    /// No more runs are created until it is resumed; active ones go on.
     Paused,
-    /// No more are made, and those under way were cancelled.
+    /// No more runs are created, and active ones were cancelled.
     Cancelled,
-    /// Every date had its turn.
+    /// All its dates have had their turn.
     Finished,
 }
 
 impl BackfillState {
-    /// Every one.
+    /// Every state, in the order of their declaration.
     pub const ALL: [Self; 4] = [Self::Running, Self::Paused, Self::Cancelled, Self::Finished];
 
-    /// The name used in rows and answers.
+    /// The name used in rows and API responses.
     pub fn name(self) -> &'static str {
         match self {
             Self::Running => "running",
@@ -122,15 +122,15 @@ impl BackfillState {
 /// A date of a backfill.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BackfillDate {
-    /// The logical date.
+    /// The logical date of its run.
     pub date: Instant,
-    /// What its run is about begins here, and ends at the date.
+    /// The start of the interval that its run is about; it ends at the date.
     pub interval_start: Instant,
-    /// How far it has come.
+    /// How far the date has come.
     pub step: DateStep,
     /// Its run, once it is known.
     pub run: Option<RunId>,
-    /// Whether that run was there before.
+    /// Whether that run existed before.
     pub redo: bool,
 }
 
@@ -139,14 +139,14 @@ pub struct BackfillDate {
 pub enum DateStep {
     /// It waits for its turn.
     Waiting,
-    /// Somebody is about to make its run.
+    /// A process is about to create its run.
     Claimed,
-    /// Its run is there.
+    /// Its run was created.
     Begun,
 }
 
 impl DateStep {
-    /// Every one.
+    /// Every step, in the order in which a date takes them.
     pub const ALL: [Self; 3] = [Self::Waiting, Self::Claimed, Self::Begun];
 
     /// The name used in rows.
@@ -162,11 +162,11 @@ impl DateStep {
 /// What a backfill could do next, as of one moment.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct BackfillTurn {
-    /// How many of its runs are under way.
+    /// How many of its runs are active.
     pub active: u32,
-    /// Whether one of them was there before the backfill.
+    /// Whether one of them existed before the backfill.
     pub redoing: bool,
-    /// Dates that were claimed, and whose run may not be there.
+    /// Dates that were claimed, and whose run may not exist.
     pub claimed: Vec<BackfillDate>,
     /// The first of the dates that wait.
     pub waiting: Vec<BackfillDate>,
@@ -200,19 +200,19 @@ pub trait Backfills: Send + Sync {
         limit: u32,
     ) -> Result<Vec<BackfillRecord>>;
 
-    /// Backfills that should be looked at, the longest overdue first.
+    /// Backfills that are due, the longest overdue first.
     async fn due_backfills(&self, now: Instant, limit: u32) -> Result<Vec<BackfillRecord>>;
 
-    /// Writes a backfill over the revision it was read at. Returns whether it was still the one.
+    /// Writes a backfill over the revision it was read at. Returns whether it still had that revision.
     async fn save_backfill(&self, record: &BackfillRecord) -> Result<bool>;
 
-    /// What a backfill could do next, as of one moment, with at most so many dates of each kind.
+    /// What a backfill could do next, as of one moment, with at most `limit` dates of each kind.
     async fn backfill_turn(&self, id: BackfillId, limit: u32) -> Result<BackfillTurn>;
 
-    /// Moves a date on, if it has come so far. Returns whether it had.
+    /// Moves a date on from a step. Returns whether it was at that step.
     async fn move_date(&self, id: BackfillId, from: DateStep, date: &BackfillDate) -> Result<bool>;
 
-    /// How many dates of a backfill wait (`waiting`), and how many have a run in which state. Runs that are gone count
+    /// How many dates of a backfill wait (`waiting`), and how many have a run in which state. Runs that were deleted count
     /// as `forgotten`.
     async fn backfill_progress(&self, id: BackfillId) -> Result<BTreeMap<String, u32>>;
 
@@ -224,6 +224,6 @@ pub trait Backfills: Send + Sync {
         limit: u32,
     ) -> Result<Vec<(BackfillDate, RunState)>>;
 
-    /// Forgets backfills that ended before that instant, with their dates, some at a time. Returns how many.
+    /// Deletes backfills that ended before that instant, with their dates, some at a time. Returns how many.
     async fn forget_backfills(&self, before: Instant) -> Result<u64>;
 }

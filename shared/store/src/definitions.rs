@@ -22,12 +22,11 @@ pub enum Paused {
 /// Workflows and their versions, as far as decisions need them.
 #[async_trait]
 pub trait Definitions: Send + Sync {
-    /// Registers definitions, all of them or none. The same content again changes nothing and answers with the
-    /// version it has; other content becomes the next version and the active one. An archived workflow becomes
-    /// active again.
+    /// Registers definitions, all of them or none. The same content again changes nothing and returns the version it has;
+    /// other content becomes the next version and the active one. An archived workflow becomes active again.
     async fn register_all(&self, new: &[NewVersion]) -> Result<Vec<Registered>>;
 
-    /// Registers one definition.
+    /// Registers one definition, as `register_all` does.
     async fn register(&self, new: &NewVersion) -> Result<Registered> {
         Ok(self.register_all(std::slice::from_ref(new)).await?.remove(0))
     }
@@ -41,7 +40,7 @@ pub trait Definitions: Send + Sync {
     /// One workflow with its active version.
     async fn workflow(&self, tenant: TenantId, name: &str) -> Result<Option<WorkflowRecord>>;
 
-    /// One version.
+    /// The version with that id.
     async fn version(&self, id: VersionId) -> Result<Option<VersionRecord>>;
 
     /// The version of that number.

@@ -15,7 +15,7 @@ pub enum Error {
     /// A stored value that this version cannot read.
     #[error("unreadable {what}: {why}")]
     Unreadable {
-        /// Which value.
+        /// The kind of value.
         what: &'static str,
         /// What is wrong with it.
         why: String,

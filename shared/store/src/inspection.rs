@@ -1,5 +1,5 @@
-//! What an inspection looks for, and when it counts as found. Both stores read the rows; what is wrong with them is
-//! said here.
+//! The faults that an inspection looks for, and from when on they count. Both stores read the rows; this module judges
+//! them.
 
 use async_trait::async_trait;
 use chrono::TimeDelta;
@@ -7,78 +7,78 @@ use model::{Counts, Instant, Run, RunId, RunState, TaskState, VersionId};
 
 use crate::Result;
 
-/// A timer or an outbox message that is overdue by so much was forgotten.
+/// The delay after which a due timer or an outbox message is considered lost.
 pub(crate) const OVERDUE_AFTER: TimeDelta = TimeDelta::minutes(1);
 
-/// A run that nobody has looked at for so long after it was due, and a task that nobody took for so long.
-pub(crate) const UNHEARD_AFTER: TimeDelta = TimeDelta::minutes(2);
+/// The delay after which a run is considered missed by its recheck, and a dispatched task unclaimed.
+pub(crate) const UNCLAIMED_AFTER: TimeDelta = TimeDelta::minutes(2);
 
-/// A worker that was silent for so long is dead.
+/// The silence after which a worker is considered dead.
 pub(crate) const SILENT_AFTER: TimeDelta = TimeDelta::minutes(1);
 
-/// No more than so many things of one kind are counted.
+/// The maximum number of things of one kind that are counted.
 pub(crate) const MAX_COUNTED: u32 = 1_000;
 
-/// So many unfinished runs are looked at in one call.
+/// The number of unfinished runs that one call inspects.
 pub(crate) const PAGE_SIZE: u32 = 50;
 
-/// What can be wrong.
+/// What an inspection can find.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Fault {
-    /// Timers are due and nobody fires them.
+    /// Timers are due and nothing fires them.
     OverdueTimers,
     /// Messages were committed and not published.
     UnsentMessages,
-    /// Runs should have been looked at and were not.
+    /// Runs are overdue for their recheck.
     OverdueRechecks,
     /// Workers are dead and still hold attempts.
     DeadWorkers,
-    /// Messages could not be taken in.
+    /// Messages could not be processed.
     DeadLetters,
-    /// Timers of a run are there although nothing waits for them.
+    /// A run has timers that nothing waits for.
     OrphanedTimers,
-    /// What is noted about a run does not fit its tasks.
+    /// A run's counters do not match its tasks.
     WrongCounts,
     /// All tasks of a run have ended, and it has not.
     NotEnded,
-    /// Tasks of a run were dispatched and nobody took them.
+    /// Tasks of a run were dispatched and no worker claimed them.
     UnheardTasks,
     /// A run has tasks that have not begun, and nothing in it moves.
     AtRest,
-    /// Nobody will look at a run that has not ended.
+    /// A run has not ended and will not be rechecked.
     NoRecheck,
-    /// A run says of itself that it cannot go on.
+    /// A run is stalled.
     Stalled,
-    /// A run keeps a version that this program cannot use.
+    /// A run is of a version that this program cannot use.
     Unusable,
 }
 
-/// Something that should not be.
+/// Something that should not be, and how often.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Finding {
-    /// What is wrong.
+    /// The kind of fault.
     pub fault: Fault,
-    /// With which run; none where it is about the system as a whole.
+    /// The run that it concerns; none if it is about the system as a whole.
     pub run: Option<RunId>,
-    /// How many of them, a thousand at most.
+    /// How many there are, a thousand at most.
     pub count: u32,
-    /// Since when, where that is known.
+    /// Since when, if that is known.
     pub since: Option<Instant>,
 }
 
-/// What an inspection found.
+/// The result of an inspection.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Inspection {
-    /// What should not be.
+    /// The faults that were found.
     pub findings: Vec<Finding>,
-    /// The runs that were looked at, each with its version: whether it can be used, the rows do not say.
+    /// The runs that were inspected, each with its version: the rows do not show whether it can be used.
     pub versions: Vec<(RunId, VersionId)>,
-    /// The run after which to go on; none where all were looked at.
+    /// The run after which the next page begins; none if this was the last page.
     pub next: Option<RunId>,
 }
 
 impl Fault {
-    /// Every fault.
+    /// Every fault, in the order of their declaration.
     pub const ALL: [Fault; 13] = [
         Self::OverdueTimers,
         Self::UnsentMessages,
@@ -95,7 +95,7 @@ impl Fault {
         Self::Unusable,
     ];
 
-    /// The name used in answers.
+    /// The name used in API responses.
     pub fn name(self) -> &'static str {
         match self {
             Self::OverdueTimers => "overdue_timers",
@@ -114,27 +114,27 @@ impl Fault {
         }
     }
 
-    /// Whether it can be put right without a person.
+    /// Whether it can be repaired without a person.
     pub fn can_be_repaired(self) -> bool {
         !matches!(self, Self::DeadLetters | Self::Unusable)
     }
 }
 
 impl Finding {
-    /// Things of that kind, unless there are none.
+    /// A finding of that kind, unless there are none.
     pub(crate) fn of_all(fault: Fault, found: impl IntoIterator<Item = Instant>) -> Option<Self> {
         let found: Vec<Instant> = found.into_iter().collect();
         let (count, since) = (found.len() as u32, found.into_iter().min());
         (count > 0).then_some(Self { fault, run: None, count, since })
     }
 
-    /// Orphaned timers of a run.
+    /// A finding about timers of a run that nothing waits for.
     pub(crate) fn orphaned_timers(run: RunId, count: u32, since: Instant) -> Self {
         Self { fault: Fault::OrphanedTimers, run: Some(run), count, since: Some(since) }
     }
 }
 
-/// An unfinished run with what its rows come to.
+/// An unfinished run with what its rows add up to.
 pub(crate) struct Seen {
     pub(crate) run: Run,
     pub(crate) recheck_at: Option<Instant>,
@@ -151,16 +151,16 @@ impl Seen {
         (self.run.id, self.run.version)
     }
 
-    /// What is wrong with the run.
+    /// The faults of the run.
     pub(crate) fn findings(&self, now: Instant) -> Vec<Finding> {
         let since = self.moved_at.or(Some(self.run.created_at));
         let finding = |fault, count| Finding { fault, run: Some(self.run.id), count, since };
-        let is_old = since.is_some_and(|since| since + UNHEARD_AFTER <= now);
+        let is_old = since.is_some_and(|since| since + UNCLAIMED_AFTER <= now);
         let ended = self.counts.unfinished() == 0;
         let wrong = self.run.counts != self.counts;
         let waiting = self.counts.of(TaskState::Pending);
         let at_rest = waiting > 0 && self.counts.unfinished() == waiting && is_old;
-        // What only sleeps cannot get lost, and nobody looks at it.
+        // A run that only sleeps cannot get lost, and is not rechecked.
         let asleep = self.counts.is_asleep();
         let may_move = !self.run.waiting && matches!(self.run.state, RunState::Queued | RunState::Running);
         let found = [
@@ -175,10 +175,10 @@ impl Seen {
     }
 }
 
-/// Looks for what should not be.
+/// Inspects everything unfinished for faults.
 #[async_trait]
 pub trait Inspections: Send + Sync {
-    /// Looks for what should not be: of the system as a whole where `after` is none, and of a bounded number of
-    /// unfinished runs after that one. Says where to go on.
+    /// Inspects a bounded number of unfinished runs after the given one; without one, also the system as a whole. Returns
+    /// where the next page begins.
     async fn inspect(&self, now: Instant, after: Option<RunId>) -> Result<Inspection>;
 }

@@ -1,21 +1,21 @@
-//! How much of everything there is, for whoever watches.
+//! How much there is of everything, for metrics and health checks.
 
 use async_trait::async_trait;
 use model::{Instant, RunState, TaskState, TenantId};
 
 use crate::Result;
 
-/// So many dead letters are counted at most.
+/// The maximum number of dead letters that are counted.
 pub(crate) const MAX_DEAD_LETTERS_COUNTED: u32 = 1_000;
 
-/// How much of everything there is.
+/// How much there is of everything.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Load {
-    /// How many unfinished runs are in each state in which a run can be unfinished.
+    /// How many unfinished runs are in each state.
     pub runs: Vec<(RunState, u32)>,
-    /// What there is of each tenant that is known, by name.
+    /// What each known tenant has under way, by name.
     pub tenants: Vec<TenantLoad>,
-    /// When the oldest message was decided on that was not published.
+    /// When the oldest message that is not published was committed.
     pub unsent: Option<Instant>,
     /// When the first timer is due, or was.
     pub timer: Option<Instant>,
@@ -23,55 +23,55 @@ pub struct Load {
     pub dead_letters: u32,
 }
 
-/// How much there is of one tenant.
+/// How much a tenant has under way.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct TenantLoad {
-    /// Its name.
+    /// The name of the tenant.
     pub name: String,
-    /// How many tasks of its unfinished runs are in each state in which a task can be unfinished.
+    /// How many tasks of its unfinished runs are in each state.
     pub tasks: Vec<(TaskState, u32)>,
-    /// Since when the longest of them has been waiting for a slot.
+    /// When the one that has waited longest for a slot began to wait.
     pub waits_since: Option<Instant>,
 }
 
 impl TenantLoad {
-    /// How many tasks could be carried out, and nobody has taken them.
+    /// How many tasks are dispatched and not claimed.
     pub fn depth(&self) -> u32 {
         let waits = |state: &TaskState| matches!(state, TaskState::Queued | TaskState::Dispatched);
         self.tasks.iter().filter(|(state, _)| waits(state)).map(|(_, tasks)| tasks).sum()
     }
 }
 
-/// How much of what a quota bounds a tenant has, as far as it was counted.
+/// How much a tenant uses of its quotas, as far as it was counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Usage {
-    /// Unfinished runs.
+    /// Runs that have not ended.
     pub runs: u32,
     /// Workflows that are registered.
     pub workflows: u32,
 }
 
-/// How many connections to a database there are.
+/// How many connections to a database are open.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Pool {
-    /// Open ones, idle ones among them.
+    /// The open connections, including idle ones.
     pub open: u32,
-    /// Those that nobody uses at the moment.
+    /// The connections that are not in use.
     pub idle: u32,
-    /// The most there may be.
+    /// The maximum number of connections.
     pub most: u32,
 }
 
-/// What a store says of itself to whoever watches.
+/// What a store reports for metrics.
 #[async_trait]
 pub trait Measured: Send + Sync {
-    /// How much of everything there is, in one statement that reads nothing that has ended.
+    /// How much there is of everything, in one statement that reads nothing that has ended.
     async fn load(&self) -> Result<Load>;
 
-    /// How much a tenant has of what quotas bound; of each, no more than `most` are counted.
+    /// How much a tenant uses of its quotas; of each, no more than `most` are counted.
     async fn usage(&self, tenant: TenantId, most: u32) -> Result<Usage>;
 
-    /// How many connections there are; none for a store without.
+    /// How many connections are open; none for a store without.
     fn pool(&self) -> Option<Pool> {
         None
     }

@@ -20,7 +20,7 @@ use crate::{DeadLetter, Facts, Heartbeat};
 /// The longest id that an index can hold, in characters.
 const MAX_DEAD_LETTER_ID: usize = 512;
 
-/// So many labels of a run are what it can be found by.
+/// The maximum number of labels by which a run can be found.
 const MAX_LABELS: usize = 64;
 
 /// The longest label that an index can hold beside others, in characters.
@@ -31,8 +31,8 @@ pub fn text(text: &str) -> Cow<'_, str> {
     if text.contains('\0') { Cow::Owned(text.replace('\0', "\u{FFFD}")) } else { Cow::Borrowed(text) }
 }
 
-/// A text that rows are found by, as an index can hold it: what is longer keeps its beginning, and is told apart from
-/// others by a hash of all of it.
+/// A text that rows are found by, as an index can hold it: a longer one keeps its beginning, followed by a hash of the
+/// whole text.
 pub fn label(label: &str) -> Cow<'_, str> {
     let label = text(label);
     if label.chars().count() <= MAX_LABEL {
@@ -129,12 +129,12 @@ pub(crate) fn sign(sign: &Heartbeat) -> Heartbeat {
     Heartbeat { facts, ..*sign }
 }
 
-/// An order as it can be kept.
-pub(crate) fn order(order: &WorkerCommand) -> WorkerCommand {
+/// A worker command as it can be stored.
+pub(crate) fn worker_command(command: &WorkerCommand) -> WorkerCommand {
     WorkerCommand {
-        actor: text(&order.actor).into_owned(),
-        reason: order.reason.as_deref().map(|reason| text(reason).into_owned()),
-        ..*order
+        actor: text(&command.actor).into_owned(),
+        reason: command.reason.as_deref().map(|reason| text(reason).into_owned()),
+        ..*command
     }
 }
 

@@ -1,4 +1,4 @@
-//! What goes into the store and comes out of it, beside the rows of `model` that decisions are made on.
+//! What goes into the store and comes out of it, besides the rows of `model` that decisions are made on.
 
 mod definitions;
 mod runs;
@@ -25,22 +25,22 @@ pub struct Facts {
     pub inputs: Map<String, Value>,
     /// Labels to find it by.
     pub labels: Map<String, Value>,
-    /// What caused it: `api`, `message`, `schedule`, …
+    /// What started it: `api`, `message`, `schedule`, …
     pub trigger_kind: String,
-    /// Who caused it.
+    /// Who or what started it.
     pub trigger_by: String,
-    /// The date it is about, where one was given; unique per workflow and schedule.
+    /// The date it is about, if one was given; unique per workflow and schedule.
     pub logical_date: Option<Instant>,
-    /// The schedule whose date it is, if it is one's.
+    /// The schedule whose date it is, if any.
     pub planned: Option<Planned>,
 }
 
-/// What templates of a run are rendered from.
+/// The values that templates of a run are rendered from.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Context {
     /// What the run was created with.
     pub facts: Facts,
-    /// Outputs of the tasks asked for, of those that have one.
+    /// The outputs of the requested tasks, of those that have one.
     pub outputs: BTreeMap<TaskIndex, Value>,
 }
 
@@ -53,10 +53,10 @@ pub struct NewRunRecord {
     pub changes: Changes,
 }
 
-/// What became of a run to be created.
+/// The outcome of the creation of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Created {
-    /// It exists now.
+    /// The run exists now.
     New,
     /// A run of that id exists already; nothing was written.
     Already,
@@ -64,38 +64,38 @@ pub enum Created {
     DateTaken(RunId),
 }
 
-/// Someone who asks for a task that several runs share.
+/// A task that asks for a shared task.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ShareAsk {
-    /// Within whom it is shared.
+    /// The tenant within which it is shared.
     pub tenant: TenantId,
     /// The name of the reusable task.
     pub name: String,
-    /// What tells its executions apart: the same key, the same work.
+    /// The key that identifies its executions: the same key, the same work.
     pub key: String,
     /// The task that asks.
     pub by: TaskKey,
-    /// Its attempt.
+    /// The attempt that asks.
     pub attempt: u32,
-    /// A success at this instant or later serves, too.
+    /// A success at this instant or later is reused.
     pub fresh_since: Instant,
 }
 
-/// What becomes of someone who asks for a shared task.
+/// The answer to a task that asks for a shared task.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Share {
-    /// It carries the task out, for all who ask meanwhile.
+    /// It executes the task, for all who ask meanwhile.
     Own,
-    /// It waits for this one, which carries it out.
+    /// It waits for this task, which executes it.
     Wait(TaskKey),
-    /// This one delivered a short while ago; null if it delivered nothing.
+    /// This task succeeded a short while ago; null if it had no output.
     Reuse(TaskKey, Value),
 }
 
-/// An unfinished run in a group.
+/// An unfinished run of a concurrency group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ConcurrencyMember {
-    /// The run.
+    /// The id of the run.
     pub run: RunId,
     /// Whether it waits for its turn.
     pub waiting: bool,
@@ -104,57 +104,57 @@ pub struct ConcurrencyMember {
 /// Outbox messages of one transaction that are not yet known to be published.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Unsent {
-    /// Their row.
+    /// The id of the row that holds them.
     pub id: i64,
-    /// What to publish.
+    /// The messages to publish.
     pub messages: Vec<Message>,
 }
 
 /// A run as readers see it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct RunRecord {
-    /// The run.
+    /// The run's own row.
     pub run: Run,
     /// What it was created with.
     pub facts: Facts,
     /// Its version's number within the workflow.
     pub version_number: i32,
-    /// The task that started it, as far as its name follows from it; none where no task did, or its run is gone.
+    /// The task that started it; none if no task did, or if its run was deleted.
     pub starter: Option<Starter>,
 }
 
-/// A task that started a run, as far as its name follows from it.
+/// A task that started a run, with what its name follows from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Starter {
     /// The version of the run that the task is of.
     pub version: VersionId,
-    /// The task's place, if it is a child of a fan-out.
+    /// Which child the task is, if it is one of a fan-out.
     pub child: Option<Child>,
 }
 
 /// A task as readers see it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TaskRecord {
-    /// The task.
+    /// The task's own row.
     pub task: Task,
-    /// Its output, once it succeeded with one.
+    /// Its output, if it succeeded with one.
     pub output: Option<Value>,
     /// Its timer, while it waits for one.
     pub timer: Option<Timer>,
-    /// The task of another run that it waits for, which does the same work.
+    /// The shared task of another run that it waits for.
     pub shared_with: Option<TaskKey>,
 }
 
 /// Lines for an attempt's log.
 #[derive(Clone, PartialEq, Debug)]
 pub struct LogChunk {
-    /// The task.
+    /// The task that writes the log.
     pub key: TaskKey,
-    /// The attempt.
+    /// The attempt that writes the log.
     pub attempt: u32,
-    /// The first line's number.
+    /// The number of the first line.
     pub first: u32,
-    /// The lines.
+    /// The lines, in order.
     pub lines: Vec<LogLine>,
 }
 
@@ -163,7 +163,7 @@ pub struct LogChunk {
 pub struct LogLine {
     /// When it was written.
     pub at: Instant,
-    /// `stdout`, `stderr`, or `system` for our own.
+    /// `stdout`, `stderr`, or `system` for Ebbflow's own lines.
     pub stream: String,
     /// `debug`, `info`, `warning` or `error`.
     pub level: String,
@@ -171,34 +171,33 @@ pub struct LogLine {
     pub line: String,
 }
 
-/// What is due and when the next thing will be.
+/// What is due, and when the next things are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Agenda {
     /// When the first timer is due, or was.
     pub timer: Option<Instant>,
-    /// When the first timer, schedule or backfill is due that is not due yet.
+    /// When the next timer, schedule or backfill is due that is not due yet.
     pub next_timer: Option<Instant>,
     /// When the first schedule is due, or was.
     pub schedule: Option<Instant>,
-    /// When the first backfill should be looked at.
+    /// When the first backfill is due, or was.
     pub backfill: Option<Instant>,
-    /// When the first run should be looked at.
+    /// When the first recheck of a run is due, or was.
     pub recheck: Option<Instant>,
     /// When the oldest outbox message that is not marked as sent was written.
     pub unsent: Option<Instant>,
-    /// When the first of those was granted its slots who have not taken them over.
+    /// When the first task was granted slots that it has not taken.
     pub granted: Option<Instant>,
-    /// Whether someone waits for a place that is free.
+    /// Whether a task waits for a slot that is free.
     pub room: bool,
-    /// When the most silent worker was last heard of; the epoch if one holds an attempt that is not
-    /// registered, be it that it never was or that it has left.
+    /// The oldest last heartbeat of a worker; the epoch if a worker that never registered or has left holds an attempt.
     pub worker: Option<Instant>,
-    /// When someone should look for what has been kept long enough.
+    /// When retention is due.
     pub retention: Option<Instant>,
     /// When the first trigger is due, or was.
     pub trigger: Option<Instant>,
-    /// Whether a run has not ended, does not only wait, and nobody is to look at it. Of very many that only wait, not
-    /// all are looked through.
+    /// Whether a run has not ended, does not only wait, and will not be rechecked. If very many runs only wait, not all are
+    /// searched.
     pub neglected: bool,
 }
 
@@ -207,7 +206,7 @@ pub struct Agenda {
 pub struct DueTimer {
     /// The run it belongs to.
     pub run: RunId,
-    /// The timer.
+    /// The timer that is due.
     pub timer: Timer,
 }
 
@@ -222,25 +221,25 @@ pub struct DeadLetter {
     pub reason: String,
     /// The body as it came.
     pub body: String,
-    /// When it was given up on.
+    /// When it was dead-lettered.
     pub at: Instant,
 }
 
 /// Which dead letters to list.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct DeadLetterFilter {
-    /// Only of this source.
+    /// Only those of this source.
     pub source: Option<String>,
     /// Only those with this text in their reason or body.
     pub text: Option<String>,
-    /// Only those that come after this one in the list: given up on earlier, or at the same time with a lower id.
+    /// Only those after this one in the list: dead-lettered earlier, or at the same time with a lower id.
     pub after: Option<(Instant, String)>,
-    /// At most so many.
+    /// The maximum number of them.
     pub limit: u32,
 }
 
 impl DeadLetterFilter {
-    /// The newest ones, at most so many.
+    /// The newest dead letters, at most `limit`.
     pub fn newest(limit: u32) -> Self {
         Self { limit, ..Self::default() }
     }

@@ -1,4 +1,4 @@
-//! What is kept for a time, and how much of it is deleted at once.
+//! Retention: what is kept for a time, and how much of it is deleted at once.
 
 use async_trait::async_trait;
 use model::{Instant, RunId, RunState};
@@ -8,11 +8,11 @@ use crate::Result;
 /// A part of a run that is kept for a time of its own.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Part {
-    /// What its tasks delivered.
+    /// The outputs of its tasks.
     Outputs,
-    /// What its attempts wrote.
+    /// The logs of its attempts.
     Logs,
-    /// All of it.
+    /// The run with all its rows.
     Whole,
 }
 
@@ -27,13 +27,13 @@ impl Part {
     }
 }
 
-/// No more runs are forgotten in one transaction.
+/// The maximum number of runs that are deleted in one transaction.
 pub(crate) const MAX_DELETED_AT_ONCE: u32 = 500;
 
-/// No more tasks are forgotten in one transaction, unless one run has more.
+/// The maximum number of tasks that are deleted in one transaction, unless one run has more.
 const MAX_TASKS_DELETED_AT_ONCE: u32 = 20_000;
 
-/// As many of the runs as may be forgotten at once, by how many tasks they have.
+/// The first of these runs that may be deleted at once, by how many tasks they have.
 pub(crate) fn at_once(runs: impl IntoIterator<Item = (RunId, u32)>) -> Vec<RunId> {
     let mut tasks = 0;
     let fits = |(place, (run, count)): (usize, (RunId, u32))| {
@@ -43,7 +43,7 @@ pub(crate) fn at_once(runs: impl IntoIterator<Item = (RunId, u32)>) -> Vec<RunId
     runs.into_iter().enumerate().map_while(fits).collect()
 }
 
-/// Deletes what has been kept long enough.
+/// Deletes what has been kept for long enough.
 #[async_trait]
 pub trait Retention: Send + Sync {
     /// Begins a retention pass, if the next one is due by `now`. No other begins before `until`.
@@ -67,10 +67,10 @@ pub trait Retention: Send + Sync {
     /// named, in that order. Logs and events that lie in partitions go with these. Doing it twice changes nothing.
     async fn forget(&self, part: Part, runs: &[RunId]) -> Result<()>;
 
-    /// Forgets dead letters that were dead_lettered by that instant, the oldest first, some at a time. Returns how many.
+    /// Deletes dead letters that are older than that instant, the oldest first, some at a time. Returns how many.
     async fn delete_dead_letters(&self, before: Instant) -> Result<u64>;
 
-    /// Forgets what triggers heard of so long before that instant that it is remembered no more, also those that are
-    /// there no more, some at a time. Returns how many.
+    /// Deletes events that triggers received too long before that instant, also those of deleted triggers, some at a time.
+    /// Returns how many.
     async fn forget_trigger_events(&self, now: Instant) -> Result<u64>;
 }

@@ -8,15 +8,15 @@ use crate::Result;
 /// A schedule of a workflow's active version.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ScheduleRecord {
-    /// Whose it is.
+    /// The tenant that it belongs to.
     pub tenant: TenantId,
-    /// The workflow's name.
+    /// The name of the workflow.
     pub workflow: String,
-    /// The schedule as it is written.
+    /// The schedule as the version defines it.
     pub schedule: Schedule,
-    /// Every instant up to here has its run, or was decided to have none.
+    /// The instant up to which all instants have their run, or were decided to have none.
     pub decided_until: Instant,
-    /// What a person has said of the instants missed until then.
+    /// What a person decided about the instants missed until then.
     pub owed: Option<(Catchup, Instant)>,
     /// When the sweep should look; none while it rests, and when nothing is to come.
     pub due_at: Option<Instant>,
@@ -35,11 +35,11 @@ pub struct ScheduleRecord {
 /// Who paused something, and why.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Pause {
-    /// When.
+    /// When it was paused.
     pub at: Instant,
-    /// Who.
+    /// The person who paused it.
     pub by: String,
-    /// Why, if they said so.
+    /// Why, if they gave a reason.
     pub reason: Option<String>,
 }
 

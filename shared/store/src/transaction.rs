@@ -1,4 +1,4 @@
-//! One transaction: all that a decision reads and writes.
+//! One transaction: all reads and writes of a decision.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,7 +27,7 @@ pub trait Transaction: TransactionSlots + TransactionTriggers {
     /// All tasks of locked runs that have not ended: for cancelling and for rechecks, never for a completion.
     async fn unfinished(&mut self, runs: &[RunId]) -> Result<Vec<(RunId, Task)>>;
 
-    /// All tasks of locked runs, ended or not: for re-runs, never for a completion.
+    /// All tasks of locked runs, ended or not: for reruns, never for a completion.
     async fn all_tasks(&mut self, runs: &[RunId]) -> Result<Vec<(RunId, Task)>>;
 
     /// One version, read within the transaction.
@@ -36,15 +36,14 @@ pub trait Transaction: TransactionSlots + TransactionTriggers {
     /// What a run was created with, and the outputs of the named tasks: what templates are rendered from.
     async fn context(&mut self, run: RunId, tasks: &[TaskIndex]) -> Result<Option<Context>>;
 
-    /// The items that the named children of fan-outs are about.
+    /// The items that the named children of fan-outs work on.
     async fn items(
         &mut self,
         run: RunId,
         children: &[TaskIndex],
     ) -> Result<BTreeMap<TaskIndex, serde_json::Value>>;
 
-    /// What the tasks from `first` on, `count` of them, delivered, of those that succeeded; null for one that delivered
-    /// nothing.
+    /// The outputs of `count` tasks from `first` on, of those that succeeded; null for one without an output.
     async fn delivered(
         &mut self,
         run: RunId,
@@ -52,12 +51,12 @@ pub trait Transaction: TransactionSlots + TransactionTriggers {
         count: u32,
     ) -> Result<BTreeMap<TaskIndex, serde_json::Value>>;
 
-    /// Asks for a task that several runs share: to carry it out for all of them, to wait for whoever does, or to take
-    /// what was delivered a short while ago. Whoever asks again after it was told to carry it out is told so again.
+    /// Asks for a task that several runs share: to execute it for all of them, to wait for the run that does, or to reuse
+    /// an earlier success. A task that owns the execution and asks again still owns it.
     async fn share(&mut self, ask: &ShareAsk) -> Result<Share>;
 
-    /// Locks a group until the unit ends, and returns its unfinished runs, oldest first. Take it before any run is
-    /// locked, so that units cannot deadlock.
+    /// Locks a concurrency group until the transaction ends, and returns its unfinished runs, oldest first. Take it before
+    /// any run is locked, so that transactions cannot deadlock.
     async fn concurrency_group(
         &mut self,
         tenant: TenantId,
@@ -68,23 +67,23 @@ pub trait Transaction: TransactionSlots + TransactionTriggers {
     /// This run, and above it the runs whose tasks wait for the one below. None of them is locked.
     async fn ancestors(&mut self, run: RunId) -> Result<BTreeSet<RunId>>;
 
-    /// Whether what the tasks of a run that ended had delivered was kept long enough and is deleted.
+    /// Whether retention has deleted the outputs of a run that ended.
     async fn has_forgotten_outputs(&mut self, run: &Run) -> Result<bool>;
 
-    /// What the rows of a locked run come to.
+    /// What the rows of a locked run add up to.
     async fn audit(&mut self, run: RunId) -> Result<Audit>;
 
-    /// What a signal carried that came to a run before anyone waited for it.
+    /// The payload of a signal that was sent to a run before a task waited for it.
     async fn signal(&mut self, run: RunId, name: &str) -> Result<Option<serde_json::Value>>;
 
-    /// Timers that are due, the longest overdue first, of runs that no other unit has locked: these are locked now, and
-    /// nothing is waited for. Units that ask at the same time get different ones.
+    /// Timers that are due, the longest overdue first, of runs that no other transaction has locked. They are locked now,
+    /// without waiting. Concurrent transactions get different ones.
     async fn due_timers(&mut self, now: Instant, limit: u32) -> Result<Vec<DueTimer>>;
 
-    /// Creates runs with all their rows, but for those whose id or logical date is taken. Returns the outcome of each.
+    /// Creates runs with all their rows, except those whose id or logical date is taken. Returns the outcome of each.
     async fn create(&mut self, new_runs: &[NewRunRecord]) -> Result<Vec<Created>>;
 
-    /// Writes what decisions changed, each row only over the revision it was read at.
+    /// Writes the changes of decisions, each row only over the revision it was read at.
     async fn save(&mut self, changes: &[Changes]) -> Result<()>;
 
     /// Commits. Returns the outbox messages, to be published now and then marked as sent. A transaction that met an error
@@ -92,7 +91,7 @@ pub trait Transaction: TransactionSlots + TransactionTriggers {
     async fn commit(self: Box<Self>) -> Result<Option<Unsent>>;
 }
 
-/// What a transaction reads and writes about slots, for the engine to decide over.
+/// What a transaction reads and writes about slots, for the engine to decide on.
 #[async_trait]
 pub trait TransactionSlots: Send {
     /// Reads rows that an admission needs. Limits are locked after runs: call it once everything else was read.
@@ -106,29 +105,33 @@ pub trait TransactionSlots: Send {
     async fn count_slots(&mut self) -> Result<Option<SlotRows>>;
 }
 
-/// What a transaction does about triggers.
+/// What a transaction writes about triggers.
 #[async_trait]
 pub trait TransactionTriggers: Send {
     /// Records an event that a trigger received. Returns whether it is new: of several transactions that record it at the
     /// same time, only the first to commit gets `true`.
     async fn note_event(&mut self, key: &TriggerKey, event: &TriggerEvent) -> Result<bool>;
 
-    /// Holds an event back until it is due; one that was held back before is forgotten. Returns whether there is such a
-    /// trigger.
+    /// Holds an event until it is due, in place of any other that was held. Returns whether the trigger exists.
     async fn hold_event(&mut self, key: &TriggerKey, event: &CloudEvent, due_at: Instant) -> Result<bool>;
 
-    /// Takes the event that is held back, if it is due.
+    /// Takes the event that is held, if it is due.
     async fn take_held(&mut self, key: &TriggerKey, now: Instant) -> Result<Option<CloudEvent>>;
 
-    /// Writes what a sensor saw over what it had seen at that revision. Returns whether it could: another look may have
-    /// come first.
-    async fn sight(&mut self, key: &TriggerKey, revision: i64, poll_record: &PollRecord) -> Result<bool>;
+    /// Records the poll of a trigger's sensor over the revision it was based on. Returns whether it could: another poll may
+    /// have come first.
+    async fn record_poll(
+        &mut self,
+        key: &TriggerKey,
+        revision: i64,
+        poll_record: &PollRecord,
+    ) -> Result<bool>;
 }
 
-/// Where transactions begin.
+/// Begins transactions, which lock and write runs.
 #[async_trait]
 pub trait Transactions: Send + Sync {
-    /// Begins a transaction.
+    /// Begins a transaction that rolls back unless it is committed.
     async fn begin(&self) -> Result<Box<dyn Transaction>>;
 
     /// Returns without an error if the store can be reached.

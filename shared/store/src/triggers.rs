@@ -1,4 +1,4 @@
-//! Triggers: what starts runs by itself, what it has heard of and seen, and when it is due.
+//! Triggers: what starts runs by itself, the events it received, and when it is due.
 
 use async_trait::async_trait;
 use chrono::TimeDelta;
@@ -8,49 +8,49 @@ use uuid::Uuid;
 
 use crate::Result;
 
-/// What a trigger has heard of is remembered for so long, at least.
+/// How long an event that a trigger received is kept, at least.
 pub(crate) const TRIGGER_EVENT_TTL: TimeDelta = TimeDelta::days(40);
 
 /// A trigger as readers see it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TriggerRecord {
-    /// Which one.
+    /// The tenant, workflow and name.
     pub key: TriggerKey,
-    /// The trigger itself.
+    /// The trigger as the active version defines it.
     pub trigger: Trigger,
-    /// When a sensor looks again, or when the event that is held back starts a run.
+    /// When its sensor polls next, or when the event that is held starts a run.
     pub due_at: Option<Instant>,
-    /// The event that is held back.
+    /// The event that is held until the debounce time is over.
     pub held: Option<CloudEvent>,
-    /// What a sensor has seen.
+    /// How far its sensor has read the source.
     pub watermark: Value,
-    /// How many looks at its source failed, one after the other.
+    /// The number of its last polls that failed in a row.
     pub failures: u32,
-    /// Counts what a sensor saw.
+    /// Counts the polls of its sensor that were recorded.
     pub revision: i64,
-    /// Since when it does nothing, and why.
+    /// When and why it was paused, if it is.
     pub paused: Option<TriggerPause>,
-    /// What it heard of last.
+    /// The event that it received last.
     pub last: Option<TriggerEvent>,
 }
 
-/// Since when a trigger does nothing, and why.
+/// When and why a trigger was paused.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TriggerPause {
-    /// Since when.
+    /// When it was paused.
     pub at: Instant,
-    /// Why.
+    /// Why it was paused.
     pub reason: String,
 }
 
-/// Something that a trigger heard of.
+/// An event that a trigger received.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TriggerEvent {
-    /// What tells it apart: the same id, the same event.
+    /// A hash of its identity: the same id, the same event.
     pub id: Uuid,
-    /// When it was heard of.
+    /// When it was received.
     pub at: Instant,
-    /// What it was, for people.
+    /// A description for people.
     pub what: String,
     /// The run that it started; none if it was held back or starts none.
     pub run: Option<RunId>,
@@ -63,14 +63,14 @@ impl TriggerEvent {
     }
 }
 
-/// What a sensor saw, and when it looks again.
+/// The result of a sensor's poll, and when the next one is due.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PollRecord {
-    /// What it has seen now.
+    /// How far it has read the source now.
     pub watermark: Value,
-    /// When it looks again.
+    /// When the next poll is due.
     pub due_at: Option<Instant>,
-    /// How many looks failed, one after the other.
+    /// The number of the last polls that failed in a row.
     pub failures: u32,
     /// Why it pauses, if it does.
     pub paused: Option<TriggerPause>,
@@ -79,18 +79,18 @@ pub struct PollRecord {
 /// Which triggers to list.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct TriggerFilter {
-    /// Only of this workflow.
+    /// Only those of this workflow.
     pub workflow: Option<String>,
-    /// Only those after this one: by workflow, then by name.
+    /// Only those after this one, by workflow and then by name.
     pub after: Option<(String, String)>,
-    /// At most so many.
+    /// The maximum number of them.
     pub limit: u32,
 }
 
-/// Triggers outside a transaction.
+/// Reads and pauses of triggers outside a transaction.
 #[async_trait]
 pub trait Triggers: Send + Sync {
-    /// One trigger.
+    /// The trigger with that key.
     async fn trigger(&self, key: &TriggerKey) -> Result<Option<TriggerRecord>>;
 
     /// Triggers of a tenant, by workflow and name.
@@ -114,7 +114,7 @@ pub trait Triggers: Send + Sync {
         now: Instant,
     ) -> Result<bool>;
 
-    /// What a trigger heard of, the latest first.
+    /// The events that a trigger received, the latest first.
     async fn trigger_events(&self, key: &TriggerKey, limit: u32) -> Result<Vec<TriggerEvent>>;
 
     /// How many runs a trigger started since then.

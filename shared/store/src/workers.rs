@@ -1,4 +1,4 @@
-//! Workers.
+//! The registry of workers.
 
 use async_trait::async_trait;
 use model::{Instant, WorkerCommand, WorkerId};
@@ -16,14 +16,18 @@ pub trait Workers: Send + Sync {
 
     /// Gives a worker a command, which it receives with its next heartbeat. The first of several commands stands, except
     /// that a draining worker can still be killed. Returns the one that stands; none if the worker is unknown.
-    async fn command_worker(&self, worker: WorkerId, order: &WorkerCommand) -> Result<Option<WorkerCommand>>;
+    async fn command_worker(
+        &self,
+        worker: WorkerId,
+        command: &WorkerCommand,
+    ) -> Result<Option<WorkerCommand>>;
 
-    /// Workers that have not been heard of since `since`, the most silent first.
+    /// Workers that have sent no heartbeat since `since`, the most silent first.
     async fn silent(&self, since: Instant, limit: u32) -> Result<Vec<Silence>>;
 
     /// Running attempts of these workers, if they are still silent, and of workers that never registered or have left.
     async fn lost(&self, silent: &[Silence], limit: u32) -> Result<Vec<Claim>>;
 
-    /// Forgets these workers, if they are still silent: what they held has been taken from them.
+    /// Deletes these workers, if they are still silent: they no longer hold attempts.
     async fn forget_workers(&self, silent: &[Silence]) -> Result<u64>;
 }

@@ -1,4 +1,4 @@
-//! A database that is away or comes back is told apart from one that refuses.
+//! A database that is away or comes back is distinguished from one that refuses.
 
 extern crate ebbflow_store as store;
 
@@ -43,7 +43,7 @@ async fn a_connection_that_the_server_closed_is_replaced() {
 }
 
 #[tokio::test]
-async fn whoever_is_let_in_may_do_what_the_migrating_user_may_and_passwords_may_change() {
+async fn a_user_that_was_granted_access_may_do_what_the_owner_may_and_passwords_may_change() {
     let database = testkit::database().await;
     let name = format!("trigger-{}@project.iam", uuid::Uuid::now_v7());
     Postgres::migrate(&database.url).await.unwrap();
@@ -65,7 +65,7 @@ async fn whoever_is_let_in_may_do_what_the_migrating_user_may_and_passwords_may_
 }
 
 #[tokio::test]
-async fn whoever_gives_up_at_any_point_leaves_nothing_open_on_the_connection() {
+async fn a_caller_that_gives_up_at_any_point_leaves_nothing_open_on_the_connection() {
     let database = testkit::database().await;
     Postgres::migrate(&database.url).await.unwrap();
     let store = Postgres::connect(&database.url, 1).await.unwrap();

@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 
 /// A rendered callback; secrets are shown by name.
 pub(crate) async fn render(runtime: &Runtime, due: &CallbackDue) -> Result<Value> {
-    let secrets = placeholders(runtime.callback_secrets(due).await?);
-    let mut rendered = match runtime.callback(due, secrets).await? {
+    let secrets = placeholders(runtime.callbacks().secrets(due).await?);
+    let mut rendered = match runtime.callbacks().job(due, secrets).await? {
         CallbackJob::Ready { call, event, .. } => describe(call, event),
         CallbackJob::Broken(failure) => json!({"broken": failure.message}),
         CallbackJob::Gone => json!({"broken": "the callback does not exist"}),

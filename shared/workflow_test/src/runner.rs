@@ -105,7 +105,7 @@ impl<'t> Runner<'t> {
     }
 
     async fn start_run(&mut self, fixtures: &Fixtures) -> Result<()> {
-        self.runtime.register(TENANT, fixtures.0.clone(), "test").await?;
+        self.runtime.definitions().register(TENANT, fixtures.0.clone(), "test").await?;
         let request = StartRun {
             id: RUN,
             tenant: TENANT,

@@ -36,7 +36,7 @@ impl Scratch {
         Ok(path)
     }
 
-    /// The working directory.
+    /// The folder that the process starts in.
     pub(super) fn work(&self) -> PathBuf {
         self.root.path().join("work")
     }

@@ -76,7 +76,7 @@ impl World {
         Self { base, executor: Arc::new(executor), worker, listener, folder, run, version }
     }
 
-    /// Starts an attempt.
+    /// Starts an attempt at the run's only task.
     fn begin(&self, attempt: u32) -> JoinHandle<runtime::Result<Verdict>> {
         let work = TaskDispatched {
             key: TaskKey { run: self.run, task: TaskIndex(0) },

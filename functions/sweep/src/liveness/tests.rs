@@ -219,7 +219,7 @@ async fn a_worker_without_a_database_registers_sends_heartbeats_and_is_killed_by
     let known = world.store().silent(Instant::MAX_UTC, 9).await.unwrap();
     assert_eq!(
         known,
-        [Silence { worker: WORKER, heard_at: world.clock.now() }],
+        [Silence { worker: WORKER, heartbeat_at: world.clock.now() }],
         "a heartbeat from the future counts as now"
     );
     assert_eq!(world.base.memory().worker_facts(WORKER), Some(facts));

@@ -134,13 +134,13 @@ async fn a_dead_lettered_event_is_replayed_once_its_workflow_accepts_it() {
     odd["data"]["size"] = json!("many");
     assert_eq!(send(&app, &odd).await, StatusCode::NO_CONTENT);
     let letter = async || app.runtime.store().dead_letter("1").await.unwrap();
-    let replayed = app.runtime.replay(&letter().await.unwrap()).await.unwrap();
+    let replayed = app.runtime.dead_letters().replay(&letter().await.unwrap()).await.unwrap();
     assert!(
         matches!(&replayed, Replayed::NoMessage(reason) if reason.contains("input `size`")),
         "{replayed:?}"
     );
     world.write(&UPLOADS.replace("type: integer, default: 0", "type: string, default: none")).await;
-    let replayed = app.runtime.replay(&letter().await.unwrap()).await.unwrap();
+    let replayed = app.runtime.dead_letters().replay(&letter().await.unwrap()).await.unwrap();
     assert_eq!((replayed, letter().await), (Replayed::Sent, None));
     assert_eq!(runs(&app, "uploads").await.len(), 1);
 }

@@ -56,11 +56,11 @@ async fn a_trigger_that_pauses_says_why_and_hears_nothing_until_it_goes_on() {
         paused.body
     );
     let received = world.runtime.triggers().receive(&arrived("1")).await.unwrap();
-    assert_eq!(received.heard, []);
+    assert_eq!(received.outcomes, []);
     let resumed = world.post("/triggers/uploads/arrived/resume", "{}").await.body;
     assert_eq!((&resumed["paused_at"], &resumed["paused_reason"]), (&json!(null), &json!(null)));
     let received = world.runtime.triggers().receive(&arrived("1")).await.unwrap();
-    assert_eq!(received.heard.len(), 1);
+    assert_eq!(received.outcomes.len(), 1);
     let shown = world.get("/triggers/uploads/arrived").await.body;
     assert_eq!(shown["events"].as_array().unwrap().len(), 1);
 }

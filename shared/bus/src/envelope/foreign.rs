@@ -18,7 +18,7 @@ const NOTICE: &str = "dev.ebbflow.notice.v1";
 /// An external event, and its subscription.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Incoming {
-    /// The event.
+    /// The event that was pushed.
     pub event: CloudEvent,
     /// The subscription that pushed it.
     pub subscription: Option<String>,
@@ -29,7 +29,7 @@ pub struct Incoming {
 pub enum Opened {
     /// One of our messages.
     Ours(Delivery),
-    /// An external event.
+    /// An event of another system.
     Foreign(Incoming),
 }
 

@@ -22,7 +22,7 @@ pub struct BusMessage {
     pub published_at: Instant,
     /// The event's attributes, and whatever else the publisher added.
     pub attributes: BTreeMap<String, String>,
-    /// The event's data.
+    /// The event's data, as JSON text.
     pub data: Vec<u8>,
 }
 

@@ -29,7 +29,7 @@ pub(super) struct Dice {
 }
 
 impl Dice {
-    /// None without faults.
+    /// Dice for these faults; none if there are none.
     pub(super) fn new(faults: Faults) -> Option<Self> {
         let rng = Mutex::new(StdRng::seed_from_u64(faults.seed));
         (faults != Faults { seed: faults.seed, ..Faults::default() }).then_some(Self { faults, rng })

@@ -9,7 +9,7 @@ use super::pusher::Pass;
 use crate::Subscription;
 use crate::envelope::BusMessage;
 
-/// One subscription's queue.
+/// The messages of one subscription that are not acknowledged yet.
 pub(super) struct SubscriptionQueue {
     pub(super) subscription: Subscription,
     pub(super) dead_letter_topic: Option<String>,

@@ -13,17 +13,15 @@ use model::{
 use serde_json::{Map, json};
 use uuid::Uuid;
 
-/// Some run.
 pub(crate) fn run(n: u128) -> RunId {
     RunId(Uuid::from_u128(0x018f_4e3a_0000_7000_8000_0000_0000_0000 + n))
 }
 
-/// Some instant.
 pub(crate) fn noon() -> Instant {
     DateTime::from_timestamp_millis(1_800_000_000_250).unwrap()
 }
 
-/// The smallest message.
+/// A message with the smallest body.
 pub(crate) fn nudge(n: u128) -> Message {
     Message::RunNudged(RunNudged { run: run(n) })
 }
@@ -42,7 +40,7 @@ pub(crate) fn work(queue: &str, n: u128) -> Message {
     })
 }
 
-/// One of each.
+/// One message of each type.
 pub(crate) fn one_of_each(queue: &str) -> Vec<Message> {
     let key = TaskKey { run: run(2), task: TaskIndex(7) };
     let parent = Parent { key, attempt: 1, waits: true, depth: 1 };

@@ -58,7 +58,7 @@ impl Receiver {
         Self::answering(|_| StatusCode::NO_CONTENT)
     }
 
-    /// The next delivery.
+    /// Waits for the next delivery.
     pub(crate) async fn next(&mut self) -> Seen {
         testkit::within_deadline("a delivery", self.seen.recv()).await.expect("the receiver lives")
     }

@@ -12,9 +12,9 @@ pub(super) struct WaitQueues {
     limits: BTreeMap<LimitId, LimitRow>,
     pub(super) waiters: BTreeMap<TaskKey, Waiter>,
     groups: BTreeMap<(LimitId, FairnessGroup), GroupTurns>,
-    /// Waiters to write.
+    /// Waiters that the store has to write.
     written: BTreeSet<TaskKey>,
-    /// Waiters to delete.
+    /// Waiters that the store has to delete.
     removed: BTreeSet<TaskKey>,
     /// Waiters that were deleted already.
     deleted: BTreeSet<TaskKey>,

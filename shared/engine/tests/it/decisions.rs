@@ -1,4 +1,4 @@
-//! What each command does to a run, told in a short notation: a graph, what happened, and how things stand.
+//! What each command does to a run, in a short notation: a graph, what happened, and the states that follow.
 
 use crate::rows::{Happened, Rows};
 use chrono::TimeDelta;
@@ -117,7 +117,7 @@ fn a_permitted_failure_lets_the_run_succeed() {
 }
 
 #[test]
-fn a_checkup_sends_again_what_nobody_took_and_changes_nothing_else() {
+fn a_recheck_sends_unclaimed_work_again_and_changes_nothing_else() {
     let mut rows = Rows::of(testkit::workflow("a -> b"));
     let before = rows.tasks.clone();
     rows.play(&Happened::Recheck);
@@ -134,7 +134,7 @@ fn completing_a_task_touches_its_neighbours_only() {
 }
 
 #[test]
-fn a_late_success_is_told_of_the_attempt_that_it_was() {
+fn a_late_success_is_recorded_for_its_own_attempt() {
     let mut rows = Rows::of(testkit::workflow("a")).retrying(3);
     rows.play(&Claim("a", 1));
     rows.play(&Lose("a", 1));
@@ -302,7 +302,7 @@ fn a_branch_begins_only_after_its_switch_has_chosen_it() {
 }
 
 #[test]
-fn a_run_that_keeps_waking_does_not_keep_putting_its_checkup_off() {
+fn a_run_that_keeps_waking_does_not_keep_postponing_its_recheck() {
     let mut rows = Rows::of(testkit::workflow("a")).retrying(9);
     rows.play(&Happened::Recheck);
     let due = rows.recheck.unwrap();

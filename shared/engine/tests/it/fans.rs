@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::rows::Rows;
 
-/// `split` fans out over so many items, and `after` follows.
+/// `split` fans out over `items` items, and `after` follows.
 fn fan(items: u64, max_parallel: Option<u32>, tolerated_failures: Tolerance) -> Rows {
     let mut workflow: Workflow = testkit::workflow("split -> after");
     let task = Box::new(TaskSpec { name: String::new(), ..workflow.tasks[0].clone() });

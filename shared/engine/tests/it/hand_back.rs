@@ -54,7 +54,7 @@ fn handing_back_twice_changes_nothing() {
 }
 
 #[test]
-fn only_whoever_holds_an_attempt_hands_it_back() {
+fn only_the_worker_that_holds_an_attempt_hands_it_back() {
     let mut rows = held();
     let worker = WorkerId(Uuid::from_u128(8));
     let stranger = Command::HandBack { task: TaskIndex(0), attempt: 1, worker, reason: "x".into() };

@@ -142,7 +142,11 @@ fn a_report_of_a_cleared_attempt_changes_nothing() {
     rows.play(&Happened::Claim("a", 1));
     clear(&mut rows, "a");
     assert_eq!(rows.stand(), "a=dispatched b=pending run=running");
-    assert_eq!(rows.tasks[&TaskIndex(0)].worker, None, "whoever held it learns at the next beat");
+    assert_eq!(
+        rows.tasks[&TaskIndex(0)].worker,
+        None,
+        "the worker that held it learns so at its next heartbeat"
+    );
     rows.play(&Happened::Ok("a", 1));
     rows.play(&Happened::FailElsewhere("a", 1));
     assert_eq!(rows.stand(), "a=dispatched b=pending run=running");
@@ -200,7 +204,7 @@ fn a_cancelled_run_can_be_retried() {
 }
 
 #[test]
-fn a_retried_run_of_a_lane_waits_for_its_turn_again() {
+fn a_retried_run_of_a_concurrency_group_waits_for_its_turn_again() {
     let mut rows = Rows::waiting(testkit::workflow("a -> b"));
     rows.decide(&Command::Admit);
     rows.play(&Happened::Permanent("a", 1));

@@ -116,7 +116,7 @@ fn a_run_that_takes_too_long_fails_with_all_that_is_open() {
 }
 
 #[test]
-fn a_missed_deadline_is_told_and_stops_nothing() {
+fn a_missed_deadline_calls_back_and_stops_nothing() {
     let call = Call::Workflow { workflow: "alarm".into(), inputs: Map::new() };
     let mut rows = Rows::of(with("a", |workflow| {
         workflow.deadline_seconds = Some(60);
@@ -228,12 +228,12 @@ fn who_waited_for_a_shared_task_that_was_given_up_carries_it_out_itself() {
 }
 
 #[test]
-fn whoever_carries_out_a_shared_task_and_is_cleared_still_carries_it_out() {
+fn a_run_that_executes_a_shared_task_and_is_cleared_still_executes_it() {
     let mut rows = waiter();
     rows.decide(&Command::Rejoin { task: TaskIndex(0), attempt: 1 });
     assert_eq!(clear(&mut rows, "load"), Outcome::Applied);
     assert_eq!(rows.stand(), "load=dispatched run=running");
-    assert_eq!(rows.shares_ended, [], "it was told to carry it out again: nobody else shall");
+    assert_eq!(rows.shares_ended, [], "it executes the task again: no other run does");
 }
 
 #[test]
@@ -245,7 +245,7 @@ fn a_cancelled_run_does_not_cancel_the_task_that_it_shares() {
         Message::SharedFinished(finished) => Some(finished.state),
         _ => None,
     });
-    assert_eq!(told, Some(TaskState::Cancelled), "those who wait are told to find another way");
+    assert_eq!(told, Some(TaskState::Cancelled), "the runs that wait execute it themselves");
 }
 
 #[test]
@@ -298,7 +298,7 @@ fn a_recheck_that_comes_together_with_the_last_report_finds_no_stall() {
 }
 
 #[test]
-fn who_is_told_of_its_run_right_after_a_recheck_asks_for_nothing_more() {
+fn a_task_whose_child_run_reports_right_after_a_recheck_asks_for_nothing_more() {
     let mut rows = parent(0);
     let recheck = Command::Recheck { patience: TimeDelta::zero() };
     let (task, started_at) = (TaskIndex(0), rows.now);

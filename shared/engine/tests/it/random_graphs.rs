@@ -28,60 +28,60 @@ const RULES: [TriggerRule; 10] = [
     TriggerRule::AnyOf,
 ];
 
-/// What a task is and what becomes of it once it may begin.
+/// What a task is, and how it ends once it may begin.
 #[derive(Clone, Debug)]
-enum Fate {
+enum Behaviour {
     /// Its condition does not hold.
     Unwanted,
-    /// It is carried out, well or badly.
+    /// A worker executes it, and it succeeds or fails.
     Worked(bool),
     /// It is a switch that chooses its branches, or passes them over.
     Chooses(bool),
-    /// It is a fan-out with children that end well or badly, so many of which may fail, so many at a time.
+    /// It is a fan-out with children that succeed or fail, the number that may fail, and the maximum number at a time.
     Fans(Vec<bool>, u32, Option<u32>),
 }
 
-fn fates() -> impl Strategy<Value = Fate> {
+fn behaviours() -> impl Strategy<Value = Behaviour> {
     let children = proptest::collection::vec(any::<bool>(), 0..5);
     prop_oneof![
-        1 => Just(Fate::Unwanted),
-        6 => any::<bool>().prop_map(Fate::Worked),
-        2 => any::<bool>().prop_map(Fate::Chooses),
+        1 => Just(Behaviour::Unwanted),
+        6 => any::<bool>().prop_map(Behaviour::Worked),
+        2 => any::<bool>().prop_map(Behaviour::Chooses),
         2 => (children, 0u32..3, proptest::option::of(1u32..3))
-            .prop_map(|(children, tolerated, cap)| Fate::Fans(children, tolerated, cap)),
+            .prop_map(|(children, tolerated, cap)| Behaviour::Fans(children, tolerated, cap)),
     ]
 }
 
-/// A graph whose edges lead from lower to higher tasks only, with a rule and a fate for each task. A switch has the
+/// A graph whose edges lead from lower to higher tasks only, with a rule and a behaviour for each task. A switch has the
 /// next task as its only branch, so that no task is a branch of two.
-fn graphs() -> impl Strategy<Value = (Workflow, Vec<Fate>)> {
+fn graphs() -> impl Strategy<Value = (Workflow, Vec<Behaviour>)> {
     (1usize..12).prop_flat_map(|size| {
         let edges = proptest::collection::vec(any::<bool>(), size * size);
         let rules = proptest::collection::vec(0..RULES.len(), size);
-        let fates = proptest::collection::vec(fates(), size);
-        (Just(size), edges, rules, fates).prop_map(|(size, edges, rules, fates)| {
+        let behaviours = proptest::collection::vec(behaviours(), size);
+        (Just(size), edges, rules, behaviours).prop_map(|(size, edges, rules, behaviours)| {
             let names: Vec<String> = (0..size).map(|index| format!("t{index}")).collect();
             let mut workflow = testkit::workflow(&names.join(", "));
             for to in 0..size {
                 let parents = (0..to).filter(|from| edges[from * size + to]);
                 workflow.tasks[to].depends_on = parents.map(|from| names[from].clone()).collect();
                 workflow.tasks[to].trigger_rule = RULES[rules[to]];
-                shape(&mut workflow.tasks[to], &fates[to], names.get(to + 1));
+                shape(&mut workflow.tasks[to], &behaviours[to], names.get(to + 1));
             }
-            (workflow, fates)
+            (workflow, behaviours)
         })
     })
 }
 
-fn shape(task: &mut TaskSpec, fate: &Fate, next: Option<&String>) {
-    match fate {
-        Fate::Unwanted => task.when = Some("false".into()),
-        Fate::Worked(_) => {}
-        Fate::Chooses(_) => {
+fn shape(task: &mut TaskSpec, behaviour: &Behaviour, next: Option<&String>) {
+    match behaviour {
+        Behaviour::Unwanted => task.when = Some("false".into()),
+        Behaviour::Worked(_) => {}
+        Behaviour::Chooses(_) => {
             task.kind = TaskKind::Switch;
             task.cases = vec![Case { when: None, next: next.cloned().into_iter().collect() }];
         }
-        Fate::Fans(_, tolerated, max_parallel) => {
+        Behaviour::Fans(_, tolerated, max_parallel) => {
             let (for_each, tolerated_failures) = ("[]".into(), Tolerance::Count(*tolerated));
             let child = Box::new(TaskSpec { name: String::new(), ..task.clone() });
             task.kind = TaskKind::FanOut;
@@ -91,18 +91,18 @@ fn shape(task: &mut TaskSpec, fate: &Fate, next: Option<&String>) {
     }
 }
 
-fn director(fates: Vec<Fate>) -> impl Fn(&ebbflow_engine::Graph, TaskIndex) -> Directive + 'static {
-    move |graph, task| match &fates[task.at()] {
-        Fate::Unwanted => Directive::Skip { condition: "false".into(), seen: json!({}) },
-        Fate::Worked(_) => Directive::Go,
-        Fate::Chooses(chosen) => {
+fn director(behaviours: Vec<Behaviour>) -> impl Fn(&ebbflow_engine::Graph, TaskIndex) -> Directive + 'static {
+    move |graph, task| match &behaviours[task.at()] {
+        Behaviour::Unwanted => Directive::Skip { condition: "false".into(), seen: json!({}) },
+        Behaviour::Worked(_) => Directive::Go,
+        Behaviour::Chooses(chosen) => {
             let next = graph.indices().filter(|next| *chosen && graph.is_branch(task, *next)).collect();
             Directive::Choose { next, why: Value::Null }
         }
-        Fate::Fans(children, ..) => Directive::FanOut(vec![Value::Null; children.len()]),
+        Behaviour::Fans(children, ..) => Directive::FanOut(vec![Value::Null; children.len()]),
     }
 }
-
+/// What a rule requires of all parents at once, as its documentation says.
 /// What a rule asks for, said over all parents at once, as its documentation says it.
 fn by_rule(rule: TriggerRule, parents: &[TaskState]) -> TaskState {
     use TaskState::{Failed, Pending as Go, Skipped, Succeeded, UpstreamFailed};
@@ -126,20 +126,24 @@ fn by_rule(rule: TriggerRule, parents: &[TaskState]) -> TaskState {
     }
 }
 
-fn by_fate(fate: &Fate) -> TaskState {
-    let well = match fate {
-        Fate::Unwanted => return TaskState::Skipped,
-        Fate::Worked(well) => *well,
-        Fate::Chooses(_) => true,
-        Fate::Fans(children, tolerated, _) => {
+fn by_behaviour(behaviour: &Behaviour) -> TaskState {
+    let well = match behaviour {
+        Behaviour::Unwanted => return TaskState::Skipped,
+        Behaviour::Worked(well) => *well,
+        Behaviour::Chooses(_) => true,
+        Behaviour::Fans(children, tolerated, _) => {
             children.iter().filter(|well| !**well).count() <= *tolerated as usize
         }
     };
     if well { TaskState::Succeeded } else { TaskState::Failed }
 }
 
-/// Obviously right: each task in order, looking at how all its parents ended, unless a person said how it did.
-fn reference(workflow: &Workflow, fates: &[Fate], marks: &BTreeMap<usize, TaskState>) -> Vec<TaskState> {
+/// Obviously right: each task in order, looking at how all its parents ended, unless a person marked it.
+fn reference(
+    workflow: &Workflow,
+    behaviours: &[Behaviour],
+    marks: &BTreeMap<usize, TaskState>,
+) -> Vec<TaskState> {
     let mut states: Vec<TaskState> = Vec::new();
     for (index, task) in workflow.tasks.iter().enumerate() {
         if let Some(mark) = marks.get(&index) {
@@ -150,9 +154,10 @@ fn reference(workflow: &Workflow, fates: &[Fate], marks: &BTreeMap<usize, TaskSt
         let mut parents: BTreeMap<usize, TaskState> =
             task.depends_on.iter().map(position).map(|parent| (parent, states[parent])).collect();
         let before = index.checked_sub(1);
-        if let Some(switch) = before.filter(|before| matches!(fates[*before], Fate::Chooses(_))) {
+        if let Some(switch) = before.filter(|before| matches!(behaviours[*before], Behaviour::Chooses(_))) {
             // A switch that a person marks chooses nothing.
-            let chosen = matches!(fates[switch], Fate::Chooses(true)) && !marks.contains_key(&switch);
+            let chosen =
+                matches!(behaviours[switch], Behaviour::Chooses(true)) && !marks.contains_key(&switch);
             if states[switch] == TaskState::Succeeded && !chosen {
                 states.push(TaskState::Skipped);
                 continue;
@@ -161,26 +166,26 @@ fn reference(workflow: &Workflow, fates: &[Fate], marks: &BTreeMap<usize, TaskSt
         }
         let parents: Vec<TaskState> = parents.into_values().collect();
         states.push(match by_rule(task.trigger_rule, &parents) {
-            TaskState::Pending => by_fate(&fates[index]),
+            TaskState::Pending => by_behaviour(&behaviours[index]),
             ended => ended,
         });
     }
     states
 }
 
-/// Answers one piece of announced work, twice. Answers whether there was any.
-fn answer(rows: &mut Rows, fates: &[Fate], choice: u8) -> bool {
+/// Reports one dispatched task, twice. Returns whether there was any.
+fn answer(rows: &mut Rows, behaviours: &[Behaviour], choice: u8) -> bool {
     if rows.announced.is_empty() {
         return false;
     }
     let pick = usize::from(choice) % rows.announced.len();
     let Message::TaskDispatched(work) = rows.announced.swap_remove(pick) else { return true };
-    let well = match (work.child, fates.get(work.key.task.at())) {
-        (Some(child), _) => match &fates[child.of.at()] {
-            Fate::Fans(children, ..) => children[child.item as usize],
+    let well = match (work.child, behaviours.get(work.key.task.at())) {
+        (Some(child), _) => match &behaviours[child.of.at()] {
+            Behaviour::Fans(children, ..) => children[child.item as usize],
             other => panic!("{other:?} has a child"),
         },
-        (None, Some(Fate::Worked(well))) => *well,
+        (None, Some(Behaviour::Worked(well))) => *well,
         (None, other) => panic!("{other:?} was dispatched"),
     };
     let result = match well {
@@ -194,15 +199,15 @@ fn answer(rows: &mut Rows, fates: &[Fate], choice: u8) -> bool {
     true
 }
 
-/// Answers announced work in the order that `choices` picks, until none is left.
-fn play(rows: &mut Rows, fates: &[Fate], choices: &[u8]) {
+/// Reports dispatched tasks in the order that `choices` picks, until none is left.
+fn play(rows: &mut Rows, behaviours: &[Behaviour], choices: &[u8]) {
     let mut choices = choices.iter().cycle();
-    while answer(rows, fates, *choices.next().unwrap()) {}
+    while answer(rows, behaviours, *choices.next().unwrap()) {}
 }
 
 /// Something that a person does, to the task that a number picks.
 #[derive(Clone, Copy, Debug)]
-enum Deed {
+enum Action {
     Answer(u8),
     Pause,
     Resume,
@@ -213,47 +218,47 @@ enum Deed {
     Mark(u8, bool),
 }
 
-fn deeds() -> impl Strategy<Value = Deed> {
+fn actions() -> impl Strategy<Value = Action> {
     prop_oneof![
-        8 => any::<u8>().prop_map(Deed::Answer),
-        1 => Just(Deed::Pause),
-        1 => Just(Deed::Resume),
-        1 => Just(Deed::Cancel),
-        1 => Just(Deed::Evaluate),
-        2 => Just(Deed::Retry),
-        3 => any::<u8>().prop_map(Deed::Clear),
-        3 => (any::<u8>(), any::<bool>()).prop_map(|(task, well)| Deed::Mark(task, well)),
+        8 => any::<u8>().prop_map(Action::Answer),
+        1 => Just(Action::Pause),
+        1 => Just(Action::Resume),
+        1 => Just(Action::Cancel),
+        1 => Just(Action::Evaluate),
+        2 => Just(Action::Retry),
+        3 => any::<u8>().prop_map(Action::Clear),
+        3 => (any::<u8>(), any::<bool>()).prop_map(|(task, well)| Action::Mark(task, well)),
     ]
 }
 
-/// Does it, and keeps the marks that stand: what begins anew is no longer marked.
-fn act(rows: &mut Rows, fates: &[Fate], marks: &mut BTreeMap<usize, TaskState>, deed: Deed) {
+/// Does it, and keeps the marks that hold: a task that is rerun is no longer marked.
+fn act(rows: &mut Rows, behaviours: &[Behaviour], marks: &mut BTreeMap<usize, TaskState>, action: Action) {
     use TaskState::{Cancelled, Failed, UpstreamFailed};
     let (own, all) = (rows.graph.len(), rows.tasks.len() as u32);
     let of_definition = |rows: &Rows, task: TaskIndex| rows.tasks[&task].child.map_or(task, |child| child.of);
-    match deed {
-        Deed::Answer(choice) => drop(answer(rows, fates, choice)),
-        Deed::Pause => drop(operate(rows, Operation::Pause)),
-        Deed::Resume => drop(operate(rows, Operation::Resume)),
-        Deed::Evaluate => drop(operate(rows, Operation::Evaluate)),
-        Deed::Cancel => drop(rows.decide(&Command::Cancel { actor: by().actor, reason: None })),
-        Deed::Retry => {
+    match action {
+        Action::Answer(choice) => drop(answer(rows, behaviours, choice)),
+        Action::Pause => drop(operate(rows, Operation::Pause)),
+        Action::Resume => drop(operate(rows, Operation::Resume)),
+        Action::Evaluate => drop(operate(rows, Operation::Evaluate)),
+        Action::Cancel => drop(rows.decide(&Command::Cancel { actor: by().actor, reason: None })),
+        Action::Retry => {
             let bad =
                 |index: &TaskIndex| matches!(rows.tasks[index].state, Failed | UpstreamFailed | Cancelled);
             let roots: Vec<TaskIndex> = rows.graph.indices().filter(bad).collect();
             operate(rows, Operation::Retry);
             let below = rows.graph.descendants(roots.iter().copied());
-            marks.retain(|task, _| !below.iter().chain(&roots).any(|anew| anew.at() == *task));
+            marks.retain(|task, _| !below.iter().chain(&roots).any(|rerun| rerun.at() == *task));
         }
-        Deed::Clear(number) => {
+        Action::Clear(number) => {
             let task = TaskIndex(u32::from(number) % all);
             if operate(rows, Operation::Clear(task)) == Outcome::Applied {
                 let top = of_definition(rows, task);
                 let below = rows.graph.descendants([top]);
-                marks.retain(|task, _| *task != top.at() && !below.iter().any(|anew| anew.at() == *task));
+                marks.retain(|task, _| *task != top.at() && !below.iter().any(|rerun| rerun.at() == *task));
             }
         }
-        Deed::Mark(number, well) => {
+        Action::Mark(number, well) => {
             let task = TaskIndex(u32::from(number) % own);
             let ended = rows.tasks[&task].state.is_final();
             let (mark, state) = match well {
@@ -262,7 +267,7 @@ fn act(rows: &mut Rows, fates: &[Fate], marks: &mut BTreeMap<usize, TaskState>, 
             };
             if operate(rows, Operation::Mark(task, mark)) == Outcome::Applied {
                 let below = rows.graph.descendants([task]);
-                marks.retain(|task, _| !ended || !below.iter().any(|anew| anew.at() == *task));
+                marks.retain(|task, _| !ended || !below.iter().any(|rerun| rerun.at() == *task));
                 marks.insert(task.at(), state);
             }
         }
@@ -274,12 +279,12 @@ proptest! {
 
     #[test]
     fn the_end_is_what_a_look_at_the_whole_run_says(
-        (workflow, fates) in graphs(),
+        (workflow, behaviours) in graphs(),
         choices in proptest::collection::vec(any::<u8>(), 1..40),
     ) {
-        let expected = reference(&workflow, &fates, &BTreeMap::new());
-        let mut rows = Rows::directed(workflow, director(fates.clone()));
-        play(&mut rows, &fates, &choices);
+        let expected = reference(&workflow, &behaviours, &BTreeMap::new());
+        let mut rows = Rows::directed(workflow, director(behaviours.clone()));
+        play(&mut rows, &behaviours, &choices);
         let states: Vec<TaskState> = rows.states().into_iter().take(expected.len()).collect();
         prop_assert_eq!(states, expected.clone());
         let bad = |state: &TaskState| matches!(state, TaskState::Failed | TaskState::UpstreamFailed);
@@ -289,22 +294,22 @@ proptest! {
 
     #[test]
     fn whatever_people_do_the_end_is_what_a_look_at_the_whole_run_says(
-        (workflow, fates) in graphs(),
-        deeds in proptest::collection::vec(deeds(), 1..40),
+        (workflow, behaviours) in graphs(),
+        actions in proptest::collection::vec(actions(), 1..40),
         choices in proptest::collection::vec(any::<u8>(), 1..40),
     ) {
         let mut marks = BTreeMap::new();
-        let mut rows = Rows::directed(workflow.clone(), director(fates.clone()));
-        for deed in deeds {
-            act(&mut rows, &fates, &mut marks, deed);
+        let mut rows = Rows::directed(workflow.clone(), director(behaviours.clone()));
+        for action in actions {
+            act(&mut rows, &behaviours, &mut marks, action);
         }
-        act(&mut rows, &fates, &mut marks, Deed::Resume);
-        play(&mut rows, &fates, &choices);
+        act(&mut rows, &behaviours, &mut marks, Action::Resume);
+        play(&mut rows, &behaviours, &choices);
         if rows.states().contains(&TaskState::Cancelled) {
-            act(&mut rows, &fates, &mut marks, Deed::Retry);
+            act(&mut rows, &behaviours, &mut marks, Action::Retry);
         }
-        play(&mut rows, &fates, &choices);
-        let expected = reference(&workflow, &fates, &marks);
+        play(&mut rows, &behaviours, &choices);
+        let expected = reference(&workflow, &behaviours, &marks);
         let states: Vec<TaskState> = rows.states().into_iter().take(expected.len()).collect();
         prop_assert_eq!(states, expected.clone(), "{}", rows.stand());
         let bad = |state: &TaskState| matches!(state, TaskState::Failed | TaskState::UpstreamFailed);

@@ -1,4 +1,4 @@
-//! What begins anew, beside tasks that a worker carries out: fan-outs, switches, child runs, the run's own time.
+//! Reruns of other things than a worker's tasks: fan-outs, switches, child runs, the run's own timeout.
 
 use chrono::TimeDelta;
 use ebbflow_engine::{Command, Directive, Mark, Operation, Outcome};
@@ -17,7 +17,7 @@ fn fan(max_parallel: Option<u32>) -> Rows {
     tolerant(max_parallel, 0)
 }
 
-/// The same, with so many children that may fail.
+/// The same, with `tolerated` children that may fail.
 fn tolerant(max_parallel: Option<u32>, tolerated: u32) -> Rows {
     let workflow = with("split -> after", |workflow| {
         let task = Box::new(TaskSpec { name: String::new(), ..workflow.tasks[0].clone() });

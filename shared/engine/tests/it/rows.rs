@@ -59,12 +59,12 @@ pub(crate) struct Rows {
 type Director = Box<dyn Fn(&Graph, TaskIndex) -> Directive>;
 
 impl Rows {
-    /// A run of tasks that ask nothing.
+    /// A run of tasks that need no directives.
     pub(crate) fn of(workflow: Workflow) -> Self {
         Self::directed(workflow, |_, task| panic!("task {} asks what to do", task.0))
     }
 
-    /// A run whose tasks are told what to do when they ask.
+    /// A run whose tasks get their directives from `director`.
     pub(crate) fn directed(
         workflow: Workflow,
         director: impl Fn(&Graph, TaskIndex) -> Directive + 'static,
@@ -92,7 +92,7 @@ impl Rows {
         };
         let mut new_run = RunSlice::create(&graph, new_run, "test", now);
         settle(&mut new_run, &BTreeMap::new(), &director);
-        seat(&mut new_run, false);
+        admit(&mut new_run, false);
         let decision = new_run.close().unwrap();
         let run = decision.changes.run.clone();
         let mut rows = Self {
@@ -120,7 +120,7 @@ impl Rows {
         rows
     }
 
-    /// The same graph with so many retries allowed for every task, a second apart.
+    /// The same graph with `max_retries` for every task, a second apart.
     pub(crate) fn retrying(self, max_retries: u32) -> Self {
         let mut workflow = self.workflow;
         for task in &mut workflow.tasks {
@@ -181,7 +181,7 @@ impl Rows {
         let outcomes = commands.iter().map(|command| slice.decide(command)).collect();
         settle(&mut slice, &self.tasks, &self.director);
         let left = slice.slot_releases();
-        seat(&mut slice, self.full);
+        admit(&mut slice, self.full);
         if let Some(decision) = slice.close() {
             self.apply(decision);
         }
@@ -269,16 +269,16 @@ impl Rows {
     }
 }
 
-/// Gives every task that asks a slot, or none.
-fn seat(slice: &mut RunSlice<'_>, full: bool) {
+/// Gives a slot to every task that requests one, or to none.
+fn admit(slice: &mut RunSlice<'_>, full: bool) {
     for ask in slice.slot_requests() {
         let limit = ask.needs.last().unwrap().limit.clone();
-        let seat = match (full, ask.waited) {
+        let admission = match (full, ask.waited) {
             (false, _) => Admission::Acquired,
             (true, false) => Admission::Waiting(limit),
             (true, true) => Admission::StillWaiting,
         };
-        slice.admit(ask.key.task, seat);
+        slice.admit(ask.key.task, admission);
     }
 }
 

@@ -88,7 +88,7 @@ fn why_a_look_failed_is_noted_once_until_it_is_otherwise() {
     assert_eq!(looked(&mut rows, 1, Some("refused")), Outcome::Stale, "nothing changed");
     assert_eq!(looked(&mut rows, 1, Some("reset")), Outcome::Applied);
     assert_eq!(rows.stand(), "look=sleeping after=pending run=running");
-    // Whoever looks next is told, so that they say when it is over.
+    // The next poll knows that this one failed, so it reports when the source is back.
     rows.announced.clear();
     wake(&mut rows, TimerKind::Sleep);
     let told = |message: &Message| matches!(message, Message::PollDue(due) if matches!(due.watch, Watch::Task { failed: true, .. }));
@@ -107,7 +107,7 @@ fn what_a_sensor_saw_is_its_output_and_ends_its_timers() {
     assert_eq!(report(&mut rows, 1, TaskResult::Succeeded(json!({"rows": 3}))), Outcome::Applied);
     assert_eq!(rows.stand(), "look=succeeded after=dispatched run=running");
     assert_eq!((rows.outputs.clone(), rows.timers.len()), (vec![(SENSOR, json!({"rows": 3}))], 0));
-    // Whoever looked at the same time comes too late.
+    // The report of another poll at the same time is stale.
     assert_eq!(report(&mut rows, 1, TaskResult::Succeeded(json!({"rows": 4}))), Outcome::Stale);
     assert_eq!(wake(&mut rows, TimerKind::Sleep), Outcome::Stale);
 }

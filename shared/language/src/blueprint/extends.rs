@@ -9,7 +9,7 @@ use crate::read::{self, Word};
 use crate::shape::{Given, Record, Shape, custom, given, record, required, text};
 
 record! {
-    /// `extends` with parameters.
+    /// The long form of `extends`, with parameters.
     struct ExtendsParts<'n> as "`extends`" {
         /// The name of a workflow template from `templates/`.
         template: Word<'n> = required(text()),

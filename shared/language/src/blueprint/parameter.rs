@@ -15,7 +15,7 @@ use crate::shape::{
 };
 use crate::template;
 
-/// One declared parameter.
+/// One parameter that a template declares.
 pub(super) struct Parameter<'n> {
     /// Name, type and choices, which are those of an input.
     spec: InputSpec,
@@ -28,21 +28,21 @@ pub(super) struct Parameter<'n> {
 record! {
     /// A parameter as declared.
     pub(crate) struct ParameterParts<'n> as "a parameter" {
-        /// The type.
+        /// The type of its value.
         r#type: InputType = required(choice(&inputs::TYPES)),
-        /// For people.
+        /// A description for people.
         description: Word<'n> = text(),
         /// States explicitly that there is no default.
         required: Given<'n, bool> = given(flag()),
         /// The default; without one, the parameter is required.
         default: &'n Node = any(),
-        /// The values allowed.
+        /// The only values that are allowed.
         r#enum: Vec<&'n Node> = list(any()),
         /// A regular expression that a text must match.
         pattern: &'n Node = node(|| text().schema()),
-        /// The minimum value.
+        /// The minimum of a number.
         minimum: &'n Node = node(|| json!({"type": "number"})),
-        /// The maximum value.
+        /// The maximum of a number.
         maximum: &'n Node = node(|| json!({"type": "number"})),
     }
     where rules()

@@ -12,7 +12,7 @@ use crate::duration::Duration;
 use crate::inputs;
 use crate::suggest;
 
-/// Settings of `transform`.
+/// The settings of `transform`.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Transform {
@@ -20,7 +20,7 @@ pub struct Transform {
     pub expression: String,
 }
 
-/// Settings of `wait_for_signal`.
+/// The settings of `wait_for_signal`.
 #[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WaitForSignal {
@@ -39,7 +39,7 @@ impl WaitForSignal {
     }
 }
 
-/// Settings of `workflow`.
+/// The settings of `workflow`.
 #[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ChildWorkflow {
@@ -60,7 +60,7 @@ impl ChildWorkflow {
     }
 }
 
-/// Settings of `approval`.
+/// The settings of `approval`.
 #[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Approval {
@@ -91,7 +91,7 @@ pub struct FormField {
     /// Whether an answer must contain it.
     #[serde(default)]
     pub required: bool,
-    /// For people.
+    /// A description for the approver.
     #[serde(default)]
     pub description: Option<Text>,
 }

@@ -12,7 +12,7 @@ use super::Text;
 pub struct Process {
     /// A command, a script or code.
     pub program: Program,
-    /// Arguments after it.
+    /// The arguments after the program.
     pub args: Vec<String>,
     /// Environment variables for it.
     pub env: BTreeMap<String, String>,
@@ -39,7 +39,7 @@ pub struct Bash(pub Process);
 #[serde(try_from = "PythonFields")]
 pub struct Python(pub Process);
 
-/// `bash` as written.
+/// The settings of `bash`, as written.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(extend("oneOf" = [{"required": ["command"]}, {"required": ["script"]}]))]
@@ -57,7 +57,7 @@ pub(crate) struct BashFields {
     env: BTreeMap<String, Text>,
 }
 
-/// `python` as written.
+/// The settings of `python`, as written.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(extend("oneOf" = [{"required": ["command"]}, {"required": ["script"]}, {"required": ["code"]}]))]

@@ -20,7 +20,7 @@ const DEFAULT_MAX_EVENTS: u32 = 600;
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(try_from = "SensorFields")]
 pub enum Sensor {
-    /// Files or objects.
+    /// Files or objects that exist.
     File(FileSensor),
     /// Rows that a query returns.
     Sql(SqlSensor),
@@ -77,7 +77,7 @@ pub struct HttpSensor {
     /// The URL, `http://` or `https://`.
     #[schemars(extend("format" = "http-url"))]
     pub url: String,
-    /// Headers to send.
+    /// The headers of the request.
     #[serde(default)]
     pub headers: std::collections::BTreeMap<String, super::Text>,
     /// The body: a text is sent unchanged, anything else as JSON.
@@ -150,7 +150,7 @@ pub(crate) struct SensorFields {
     file: Option<FileSensor>,
     /// Polls a database for rows.
     sql: Option<SqlSensor>,
-    /// Polls a URL.
+    /// Polls a URL with requests.
     http: Option<HttpSensor>,
     /// Waits for an instant.
     time: Option<TimeSensor>,

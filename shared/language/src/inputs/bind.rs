@@ -14,11 +14,11 @@ use crate::template::{self, Scope};
 /// Why an input is refused.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct InputProblem {
-    /// The input's name.
+    /// The name of the input.
     pub input: String,
     /// The reason, in a sentence.
     pub message: String,
-    /// How to put it right.
+    /// How to fix it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }

@@ -15,13 +15,13 @@ use crate::template;
 record! {
     /// An input as declared.
     pub(crate) struct InputParts<'n> as "an input" {
-        /// The type.
+        /// The type of its value.
         r#type: InputType = required(choice(&TYPES)),
-        /// For people.
+        /// A description for people.
         description: Word<'n> = text(),
         /// The default; without one, the input is required.
         default: &'n Node = any(),
-        /// The values allowed.
+        /// The only values that are allowed.
         r#enum: Vec<&'n Node> = list(any()),
     }
     where value::by_type(|kind| {

@@ -55,7 +55,7 @@ pub(crate) fn node<'n>(schema: impl Fn() -> Value) -> impl Shape<'n, Value = &'n
     custom(|node, _| Some(node), schema)
 }
 
-/// Any value.
+/// Any value, which is read later.
 pub(crate) fn any<'n>() -> impl Shape<'n, Value = &'n Node> {
     node(|| json!({}))
 }
@@ -87,7 +87,7 @@ pub(crate) fn name<'n>(rule: &'static Rule) -> impl Shape<'n, Value = Word<'n>> 
     )
 }
 
-/// `true` or `false`.
+/// The value `true` or `false`.
 pub(crate) fn flag<'n>() -> impl Shape<'n, Value = bool> {
     custom(read::flag, || json!({"type": "boolean"}))
 }

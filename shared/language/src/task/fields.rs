@@ -80,7 +80,7 @@ record! {
     pub(crate) struct EntryParts<'n> as "a task" {
         /// The task's name, unique in the workflow.
         name: Word<'n> = shape::name(&names::TASK),
-        /// The task type.
+        /// What kind of work the task does.
         r#type: TaskKind = kind(|_| true),
         /// The name of a reusable task from `tasks/`. In a fan-out: the task to run for each element.
         task: &'n Node = node(|| refer("child")),
@@ -131,7 +131,7 @@ record! {
     pub(crate) struct ReusableParts<'n> as "a reusable task" {
         /// The task's name, the same as the file's.
         name: Word<'n> = required(shape::name(&names::TASK)),
-        /// The task type.
+        /// What kind of work the task does.
         r#type: Given<'n, TaskKind> = required(given(kind(is_reusable))),
         /// For people. Templates are rendered.
         description: Word<'n> = text(),

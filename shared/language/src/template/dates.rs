@@ -61,7 +61,7 @@ pub(super) fn date(text: &str, pattern: Option<&str>) -> Result<String, Error> {
     Ok(shown)
 }
 
-/// Seconds since 1970.
+/// The seconds since 1970 at which a moment begins.
 pub(super) fn timestamp(text: &str) -> Result<i64, Error> {
     Ok(Moment::parse(text)?.start().timestamp())
 }

@@ -1,7 +1,7 @@
 //! What an expression may cost by the size of the values that it works on.
 //!
-//! Filters count what they handle while they run. Operators cannot be counted, only the steps; so it is told from
-//! the syntax which values they work on, and a template whose loops do so may take fewer steps the larger these are.
+//! Filters count what they handle while they run. Operators cannot be counted, only the steps. So the syntax shows which
+//! values they work on, and a template whose loops do so may take fewer steps the larger these are.
 
 use minijinja::machinery::ast::{BinOpKind, Call, CallArg, CompareOpKind, Expr};
 use serde_json::Value;

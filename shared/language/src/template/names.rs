@@ -46,7 +46,7 @@ impl<'a> Names<'a> {
         Self { event: &CLOUD_FIELDS, ..Self::of_nothing() }
     }
 
-    /// None at all.
+    /// A scope without any names.
     pub(crate) fn of_nothing() -> Self {
         Self { before_run: true, ..Self::of_run(&NO_INPUTS) }
     }

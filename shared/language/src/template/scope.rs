@@ -7,17 +7,17 @@ use serde_json::{Map, Value, json};
 /// The names of a template and their values.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Scope {
-    /// `inputs.NAME`.
+    /// `inputs.NAME`: the inputs of the run.
     pub inputs: Map<String, Value>,
     /// `outputs.TASK` and `outputs['TASK']`: those of tasks upstream.
     pub outputs: Map<String, Value>,
-    /// `run.…`, and `logical_date`.
+    /// `run.…`, and `logical_date` by itself.
     pub run: Option<RunFacts>,
-    /// `task.…`.
+    /// `task.…`: facts about the task.
     pub task: Option<TaskFacts>,
     /// `item` and `index`: what a child of a fan-out stands for.
     pub item: Option<Item>,
-    /// `event.…`: what a callback follows on.
+    /// `event.…`: what a callback or trigger reacts to.
     pub event: Option<Value>,
     /// `answer.…`: what a sensor's condition is about.
     pub answer: Option<Value>,
@@ -37,9 +37,9 @@ pub struct Item {
 /// What a template can see of its run.
 #[derive(Clone, PartialEq, Debug)]
 pub struct RunFacts {
-    /// `run.id`.
+    /// `run.id`, a UUID in hexadecimal.
     pub id: String,
-    /// `run.logical_date`, the instant that the run stands for.
+    /// `run.logical_date`, the instant that the run is about.
     pub logical_date: Instant,
     /// `run.trigger`: what started it.
     pub trigger: String,
@@ -51,9 +51,9 @@ pub struct RunFacts {
 /// What a template can see of its task.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TaskFacts {
-    /// `task.name`.
+    /// `task.name`, as the workflow defines it.
     pub name: String,
-    /// `task.attempt`, from 1.
+    /// `task.attempt`, counted from 1.
     pub attempt: u32,
 }
 

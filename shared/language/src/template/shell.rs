@@ -24,11 +24,10 @@ pub(super) struct Slot {
 /// The quotes around an expression.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Quoting {
-    /// None.
+    /// No quotes around it.
     Bare,
     /// Double quotes, or a here-document.
     Double,
-    /// Single quotes.
     Single,
 }
 
@@ -50,11 +49,10 @@ pub(super) enum Refusal {
     Arithmetic,
     /// Beside `-eq` and its like, within `[[ … ]]`.
     Comparison,
-    /// Within `${…}`.
+    /// Within `${…}`, a parameter expansion.
     Parameter,
-    /// Within backticks.
     Backticks,
-    /// Within `$'…'`.
+    /// Within `$'…'`, where backslashes are escapes.
     Escapes,
     /// In a here-document whose delimiter is quoted.
     Literal,

@@ -40,7 +40,7 @@ impl Template {
 /// A use of a name, such as `outputs['a'].rows`.
 #[derive(Clone, Debug)]
 pub(super) struct Reference {
-    /// `outputs`, `a`, `rows`.
+    /// The names and keys: `outputs`, `a`, `rows`.
     pub(super) path: Vec<String>,
     /// Whether a default stands ready for the last part.
     pub(super) guarded: bool,

@@ -10,11 +10,11 @@ use super::syntax::{self, is_template};
 /// What is wrong with a text that was tried out.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ExpressionError {
-    /// In words.
+    /// What is wrong, in a sentence.
     pub message: String,
-    /// How to put it right.
+    /// How to fix it.
     pub hint: Option<String>,
-    /// Which bytes of the text; all of them where it is not known better.
+    /// The bytes of the text that it is about; all of them if that is not known.
     pub at: Range<usize>,
 }
 

@@ -13,7 +13,7 @@ pub(crate) struct Corpus {
     pub(crate) files: Vec<String>,
     /// The same as trees, as far as they can be read.
     pub(crate) trees: Vec<Value>,
-    /// Reusable tasks.
+    /// Whole files of reusable tasks.
     pub(crate) tasks: Vec<String>,
     /// Expressions, templates and commands.
     pub(crate) texts: Vec<String>,

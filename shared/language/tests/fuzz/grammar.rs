@@ -196,7 +196,7 @@ fn template(depth: usize, random: &mut Random) -> String {
     }
 }
 
-/// Any JSON.
+/// A random JSON value, nested at most `depth` levels.
 pub(crate) fn value(depth: usize, random: &mut Random) -> Value {
     match random.below(if depth == 0 { 6 } else { 8 }) {
         0 => random.pick(&[Value::Null, json!(true), json!(""), json!([]), json!({})].each_ref()).clone(),

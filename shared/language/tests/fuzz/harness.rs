@@ -24,7 +24,7 @@ pub(crate) const MAX_BYTES: usize = 64 * 1024;
 /// What servers give a thread.
 const STACK: usize = 2 * 1024 * 1024;
 
-/// Something to try.
+/// A function of the language that is fuzzed.
 pub(crate) struct Target {
     pub(crate) name: &'static str,
     /// Its part of the time, in percent.

@@ -55,7 +55,7 @@ impl World {
         let file = SourceFile { path: "test".into(), kind: FileKind::Workflow, text: text.into() };
         let compiled = language::compile(&[file]);
         assert!(compiled.diagnostics.is_empty(), "{:?}", compiled.diagnostics);
-        self.runtime.register(tenant, compiled.definitions, "test").await.unwrap();
+        self.runtime.definitions().register(tenant, compiled.definitions, "test").await.unwrap();
     }
 
     pub(crate) async fn start(&self, tenant: TenantId, workflow: &str, number: u32) -> RunId {

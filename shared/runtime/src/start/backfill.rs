@@ -30,11 +30,11 @@ const LOOK: TimeDelta = TimeDelta::minutes(1);
 /// Reruns belong to other concurrency groups, so no message says when they end.
 const LOOK_WHILE_REDOING: TimeDelta = TimeDelta::seconds(5);
 
-/// The most dates that are read at a time.
-const DATES: u32 = 200;
+/// The maximum number of dates that are read at a time.
+const MAX_DATES_READ: u32 = 200;
 
-/// Runs that end at once let the next ones begin so often before others get their turn.
-const PASSES: u32 = 10;
+/// The maximum number of times that runs which end at once let the next ones begin, before other backfills get their turn.
+const MAX_PASSES: u32 = 10;
 
 impl Backfills<'_> {
     /// Advances backfills that are due. Returns how many.
@@ -58,7 +58,7 @@ impl Backfills<'_> {
     /// Lets as many runs of a backfill begin as there is room for, and ends it after the last one. Asking twice changes
     /// nothing.
     pub async fn advance(self, id: BackfillId) -> Result<()> {
-        for _ in 0..PASSES {
+        for _ in 0..MAX_PASSES {
             let Some(record) = self.runtime.store.any_backfill(id).await? else { return Ok(()) };
             match record.state {
                 BackfillState::Cancelled if record.due_at.is_some() => {
@@ -73,7 +73,7 @@ impl Backfills<'_> {
 
     /// Begins what there is room for. Returns whether that was anything.
     async fn begin_dates(self, record: &BackfillRecord) -> Result<bool> {
-        let turn = self.runtime.store.backfill_turn(record.id, DATES).await?;
+        let turn = self.runtime.store.backfill_turn(record.id, MAX_DATES_READ).await?;
         let room = record.max_parallel.saturating_sub(turn.active) as usize;
         let next: Vec<BackfillDate> =
             turn.claimed.iter().copied().chain(turn.waiting.iter().copied().take(room)).collect();
@@ -169,8 +169,8 @@ impl Backfills<'_> {
         Ok(())
     }
 
-    /// Reruns a run that has ended: what went wrong, or all of it. Where what it delivered is deleted, nothing can
-    /// go on from it, so all of it is done, too.
+    /// Reruns a run that has ended: the tasks that failed, or all of them. If its outputs were deleted, nothing can continue
+    /// from them, so all tasks are rerun.
     async fn redo(self, record: &BackfillRecord, run: &Run) -> Result<()> {
         let by = By { actor: record.created_by.clone(), reason: Some(format!("backfill {}", record.id)) };
         let operate = |operation| (run.id, Command::Operate { operation, by: by.clone() });
@@ -206,7 +206,7 @@ impl Backfills<'_> {
         self.stumble(record.id, format!("no run for {}: {error}", date.date.to_rfc3339())).await
     }
 
-    /// A backfill that cannot go on is paused, and says why.
+    /// Pauses a backfill that cannot continue, with the reason.
     async fn stumble(self, id: BackfillId, why: String) -> Result<()> {
         warn!("Backfill {id} is paused: {why}");
         self.change_backfill(id, |record| match record.state {

@@ -12,7 +12,7 @@ impl Runtime {
     pub async fn start_child(&self, request: StartRun, parent: Parent) -> Result<()> {
         let (tenant, id) = (request.tenant, request.id);
         if let Some(record) = self.store.run(tenant, id).await? {
-            return tell_again(self, record.run).await;
+            return report_again(self, record.run).await;
         }
         let failure = match self.start(request).await {
             Ok(_) | Err(Error::Unwanted) => return Ok(()),
@@ -26,8 +26,8 @@ impl Runtime {
     }
 }
 
-/// A task that asks again for a run that has ended did not hear of its end.
-async fn tell_again(runtime: &Runtime, run: Run) -> Result<()> {
+/// Reports the end of a run once more to its parent, which asks for it and so missed its end.
+async fn report_again(runtime: &Runtime, run: Run) -> Result<()> {
     match run.parent.filter(|parent| parent.waits && run.state.is_final()) {
         Some(parent) => {
             let Run { id: child, version, state, error, .. } = run;

@@ -9,12 +9,12 @@ use model::{BackfillId, Parent, Planned, RunId};
 pub enum Origin {
     /// A caller of the API.
     Api {
-        /// Who called.
+        /// The authenticated caller's name.
         by: String,
     },
     /// A message on the bus.
     Message {
-        /// What published it: `message` if it does not say.
+        /// What published it; `message` by default.
         trigger: String,
     },
     /// A task of another run.
@@ -30,7 +30,7 @@ pub enum Origin {
     Schedule(Planned),
     /// A date of a backfill.
     Backfill {
-        /// The backfill.
+        /// The backfill that the run belongs to.
         id: BackfillId,
         /// The schedule whose date it is.
         planned: Planned,
@@ -41,7 +41,7 @@ pub enum Origin {
     },
     /// An event that a trigger received.
     Trigger {
-        /// The trigger's kind.
+        /// What the trigger waits for, such as `event`.
         kind: &'static str,
         /// The trigger and the event.
         by: String,

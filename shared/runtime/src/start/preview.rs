@@ -15,7 +15,7 @@ pub struct SchedulePreview {
 /// An instant of a schedule.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DueAt {
-    /// The instant itself.
+    /// The instant in universal time.
     pub at: Instant,
     /// The local time in the schedule's time zone, with the zone's abbreviation.
     pub local: String,
@@ -28,11 +28,11 @@ pub struct Missed {
     pub count: usize,
     /// Whether there are more than were counted.
     pub more: bool,
-    /// The first one.
+    /// The earliest of these instants.
     pub first: Instant,
-    /// The latest one.
+    /// The latest of these instants.
     pub latest: Instant,
-    /// The first few.
+    /// The first few of these instants.
     pub dates: Vec<DueAt>,
 }
 
@@ -87,7 +87,7 @@ impl DriftSummary {
     }
 }
 
-/// Whether a run was created so long after its date that it made up for a missed instant.
+/// Whether a run was created too late after its date to be on time: it made up for a missed instant.
 pub fn made_up_for(date: Instant, created_at: Instant) -> bool {
     created_at > date + GRACE
 }

@@ -10,11 +10,11 @@ use tracing::{error, warn};
 use super::{Origin, StartRun, Started};
 use crate::{Error, Result, Schedules};
 
-/// A schedule that cannot be read is left alone for so long.
-const PUT_OFF: TimeDelta = TimeDelta::minutes(10);
+/// The delay before a schedule that cannot be read is tried again.
+const RETRY_DELAY: TimeDelta = TimeDelta::minutes(10);
 
-/// What people say of a schedule is tried so often, while others change it.
-const TRIES: u32 = 10;
+/// How often a change is tried while others change the same schedule.
+const MAX_TRIES: u32 = 10;
 
 impl Schedules<'_> {
     /// Makes the runs of schedules that are due. Two processes at the same time find the same runs, and each is created
@@ -58,7 +58,7 @@ impl Schedules<'_> {
                     let resting = ScheduleRecord { due_at: None, ..before };
                     return Ok(self.runtime.store.save_schedule(&resting).await?);
                 }
-                // It is there already, or the workflow lets it be skipped.
+                // It exists, or the workflow's policy skips it.
                 Err(Error::DateTaken(_) | Error::KeyReused(_) | Error::ConcurrencyGroupTaken(_)) => {}
                 Err(error) if error.is_passing() => return Err(error),
                 Err(error) if error.is_hopeless() => {
@@ -99,7 +99,7 @@ impl Schedules<'_> {
         self.runtime.start(request).await
     }
 
-    /// A schedule that cannot go on is tried again later and does not hold up the others.
+    /// Tries a schedule again later that cannot be evaluated, so that it does not delay the others.
     async fn put_off(self, record: ScheduleRecord, now: Instant, why: String) -> Result<bool> {
         error!("Schedule {}/{} cannot go on: {why}", record.workflow, record.schedule.name);
         let found =
@@ -107,7 +107,7 @@ impl Schedules<'_> {
         let Some(found) = found.into_iter().find(|found| found.schedule.name == record.schedule.name) else {
             return Ok(false);
         };
-        let later = ScheduleRecord { due_at: Some(now + PUT_OFF), problem: Some(why), ..found };
+        let later = ScheduleRecord { due_at: Some(now + RETRY_DELAY), problem: Some(why), ..found };
         Ok(later.revision == record.revision && self.runtime.store.save_schedule(&later).await?)
     }
 
@@ -126,9 +126,9 @@ impl Schedules<'_> {
         .await
     }
 
-    /// Lets a schedule go on. Which of the instants that it missed get their runs is for the caller to say, or for the
-    /// schedule's own rule. One that is not paused may be behind, since no sweep was up: what the caller says then holds
-    /// for what is missed, and not for what is on time.
+    /// Resumes a schedule. The caller decides which of the missed instants get their runs; otherwise the schedule's own
+    /// policy does. A schedule that is not paused may be behind, since no sweep was up: then the decision holds for the
+    /// instants that were missed, and not for those that are on time.
     pub async fn resume(
         self,
         tenant: TenantId,
@@ -157,13 +157,13 @@ impl Schedules<'_> {
         Ok(resumed)
     }
 
-    /// Lets nothing of a workflow begin by itself until it is resumed; runs that are there go on.
+    /// Pauses a workflow: nothing starts runs of it by itself until it is resumed. Existing runs go on.
     pub async fn pause_workflow(self, tenant: TenantId, workflow: &str, pause: &Pause) -> Result<Paused> {
         Ok(self.runtime.store.pause_workflow(tenant, workflow, Some(pause), pause.at).await?)
     }
 
-    /// Lets a workflow go on. Which of the instants that its schedules missed get their runs is for the caller to say, or
-    /// for each schedule's own rule.
+    /// Resumes a workflow. The caller decides which of the instants that its schedules missed get their runs; otherwise
+    /// each schedule's own policy does.
     pub async fn resume_workflow(
         self,
         tenant: TenantId,
@@ -195,7 +195,7 @@ impl Schedules<'_> {
         name: &str,
         change: impl Fn(ScheduleRecord) -> ScheduleRecord,
     ) -> Result<Option<ScheduleRecord>> {
-        for _ in 0..TRIES {
+        for _ in 0..MAX_TRIES {
             let found = self.runtime.store.schedules(tenant, Some(workflow), None, u32::MAX).await?;
             let Some(record) = found.into_iter().find(|record| record.schedule.name == name) else {
                 return Ok(None);

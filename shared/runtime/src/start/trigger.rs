@@ -25,7 +25,7 @@ pub(crate) struct Cause {
 
 impl Cause {
     /// The cause of a trigger that received events.
-    pub(crate) fn heard(key: &TriggerKey, notes: Vec<TriggerEvent>) -> Self {
+    pub(crate) fn received(key: &TriggerKey, notes: Vec<TriggerEvent>) -> Self {
         Self { key: key.clone(), notes, held: None, poll_record: None }
     }
 
@@ -43,22 +43,22 @@ impl Cause {
             return Ok(false);
         }
         match &self.poll_record {
-            Some((revision, poll_record)) => Ok(unit.sight(&self.key, *revision, poll_record).await?),
+            Some((revision, poll_record)) => Ok(unit.record_poll(&self.key, *revision, poll_record).await?),
             None => Ok(true),
         }
     }
 }
 
-/// What became of a run that a trigger asked for.
+/// The outcome of a trigger's request for a run.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Begun {
-    /// It exists.
+    /// The run was created.
     Started(RunId),
-    /// It was asked for before.
+    /// It was requested before.
     Before,
-    /// The workflow wants none now, for this reason; that is settled.
+    /// The workflow starts no run now, for this reason; that is committed.
     Unwanted(String),
-    /// It cannot be, for this reason; nothing was written.
+    /// It cannot be created, for this reason; nothing was written.
     Broken(String),
 }
 

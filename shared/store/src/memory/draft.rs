@@ -1,4 +1,4 @@
-//! What a unit has written and not committed: the changed rows of each table, laid over the tables.
+//! What a transaction has written and not committed: the changed rows of each table, laid over the tables.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,27 +15,27 @@ use super::constraints::{self, holds};
 use super::outbox;
 use super::shares::{ShareKey, ShareRow, Waiter};
 use super::tables::{RunRow, Tables, TimerKey};
-use super::triggers::{self, Heard, TriggerRow};
+use super::triggers::{self, TriggerEvents, TriggerRow};
 use crate::{Context, Created, Error, Facts, NewRunRecord, Result, Unsent, normal};
 
-/// The rows that a unit has written.
+/// The rows that a transaction has written.
 #[derive(Default)]
 pub(super) struct Draft {
-    born: BTreeMap<RunId, Facts>,
+    new_runs: BTreeMap<RunId, Facts>,
     runs: BTreeMap<RunId, (Run, Recheck)>,
     tasks: BTreeMap<TaskKey, Task>,
     items: BTreeMap<TaskKey, Value>,
     pub(super) outputs: BTreeMap<TaskKey, Value>,
-    /// Outputs in the tables that count no longer.
+    /// Outputs in the tables that no longer count.
     pub(super) withdrawn: BTreeSet<TaskKey>,
     attempts: BTreeMap<(TaskKey, u32), AttemptRecord>,
     events: BTreeMap<(RunId, i64), Vec<Event>>,
-    /// None where a timer is no longer wanted.
+    /// None if a timer is unset.
     timers: BTreeMap<TimerKey, Option<Timer>>,
     signals: BTreeMap<(RunId, String), Option<Value>>,
-    /// None where a shared task was carried out in vain.
+    /// None if the execution of a shared task failed.
     pub(super) shares: BTreeMap<ShareKey, Option<ShareRow>>,
-    /// None where a wait is over.
+    /// None if a wait is over.
     pub(super) waiters: BTreeMap<TaskKey, Option<Waiter>>,
     /// The limits and wait queues, once the transaction has read or written any.
     slots: Option<SlotTables>,
@@ -43,36 +43,36 @@ pub(super) struct Draft {
     counted: BTreeSet<Limit>,
     outbox: Vec<(Instant, Message)>,
     pub(super) triggers: BTreeMap<TriggerKey, TriggerRow>,
-    pub(super) heard: Heard,
+    pub(super) trigger_events: TriggerEvents,
 }
 
 impl Draft {
-    /// A run as the unit sees it.
+    /// A run as the transaction sees it.
     pub(super) fn run<'a>(&'a self, tables: &'a Tables, id: RunId) -> Option<&'a Run> {
         let written = self.runs.get(&id).map(|(run, _)| run);
         written.or_else(|| tables.runs.get(&id).map(|row| &row.run))
     }
 
-    /// The runs that the unit has written.
+    /// The runs that the transaction has written.
     pub(super) fn written_runs(&self) -> impl Iterator<Item = &RunId> {
         self.runs.keys()
     }
 
-    /// A task as the unit sees it.
+    /// A task as the transaction sees it.
     pub(super) fn task<'a>(&'a self, tables: &'a Tables, key: TaskKey) -> Option<&'a Task> {
         self.tasks.get(&key).or_else(|| tables.tasks.get(&key))
     }
 
-    /// The tasks of a run as the unit sees them.
+    /// The tasks of a run as the transaction sees them.
     pub(super) fn tasks_of(&self, tables: &Tables, run: RunId) -> Vec<(RunId, Task)> {
         let written = self.tasks.iter().filter(|(key, _)| key.run == run);
         let rows: BTreeMap<&TaskKey, &Task> = tables.tasks_of(run, None).chain(written).collect();
         rows.into_values().map(|task| (run, task.clone())).collect()
     }
 
-    /// What templates are rendered from, as the unit sees it.
+    /// What templates are rendered from, as the transaction sees it.
     pub(super) fn context(&self, tables: &Tables, run: RunId, tasks: &[TaskIndex]) -> Option<Context> {
-        let facts = self.born.get(&run).or_else(|| tables.runs.get(&run).map(|row| &row.facts))?;
+        let facts = self.new_runs.get(&run).or_else(|| tables.runs.get(&run).map(|row| &row.facts))?;
         let mut outputs = tables.outputs(run, tasks);
         outputs.retain(|task, _| !self.withdrawn.contains(&TaskKey { run, task: *task }));
         let written = self.outputs.iter().filter(|(key, _)| key.run == run && tasks.contains(&key.task));
@@ -123,9 +123,9 @@ impl Draft {
         }
         holds(tables.versions.contains_key(&run.version), "runs_version_fkey")?;
         self.put_run(&new_run.changes)?;
-        self.born.insert(run.id, normal::facts(&new_run.facts));
+        self.new_runs.insert(run.id, normal::facts(&new_run.facts));
         for task in new_run.changes.tasks.iter().chain(&new_run.changes.new_tasks) {
-            self.bear_task(tables, run.id, task)?;
+            self.insert_task(tables, run.id, task)?;
         }
         self.append(tables, &new_run.changes).map(|()| Created::New)
     }
@@ -147,7 +147,7 @@ impl Draft {
             self.put_task(run.id, Task { revision: task.revision + 1, ..normal::task(task) })?;
         }
         for task in &changes.new_tasks {
-            self.bear_task(tables, run.id, task)?;
+            self.insert_task(tables, run.id, task)?;
         }
         self.append(tables, changes)
     }
@@ -156,7 +156,7 @@ impl Draft {
         let (run, date) = (&new_run.changes.run, new_run.facts.logical_date?);
         let same = |other: &Run| other.tenant == run.tenant && other.workflow == run.workflow;
         let schedule = normal::schedule_of(&new_run.facts);
-        let written = self.born.iter().find(|(id, facts)| {
+        let written = self.new_runs.iter().find(|(id, facts)| {
             facts.logical_date == Some(date)
                 && normal::schedule_of(facts) == schedule
                 && same(&self.runs[id].0)
@@ -182,7 +182,7 @@ impl Draft {
         Ok(())
     }
 
-    fn bear_task(&mut self, tables: &Tables, run: RunId, task: &Task) -> Result<()> {
+    fn insert_task(&mut self, tables: &Tables, run: RunId, task: &Task) -> Result<()> {
         let there = self.task(tables, TaskKey { run, task: task.index }).is_some();
         holds(!there, "tasks_pkey")?;
         self.put_task(run, normal::task(task))
@@ -194,7 +194,7 @@ impl Draft {
         Ok(())
     }
 
-    /// Writes all that is neither run nor task.
+    /// Writes everything but runs and tasks.
     fn append(&mut self, tables: &Tables, changes: &Changes) -> Result<()> {
         let run = changes.run.id;
         for (child, item) in &changes.items {
@@ -273,15 +273,15 @@ impl Draft {
         self.slots.as_ref()?.counted(counted.iter())
     }
 
-    /// Makes it all true. Returns the messages with the ids they were given.
+    /// Commits the rows. Returns the messages with the ids they were given.
     pub(super) fn apply(mut self, tables: &mut Tables) -> Option<Unsent> {
         for (id, (run, recheck)) in self.runs {
-            match self.born.remove(&id) {
-                Some(facts) => bear(tables, run, facts, recheck),
+            match self.new_runs.remove(&id) {
+                Some(facts) => insert_run(tables, run, facts, recheck),
                 None => rewrite(tables, run, recheck),
             }
         }
-        // One by one: appending would build all of a table anew.
+        // One by one: appending would rebuild the whole table.
         tables.tasks.extend(std::mem::take(&mut self.tasks));
         tables.items.extend(std::mem::take(&mut self.items));
         for key in &self.withdrawn {
@@ -296,7 +296,7 @@ impl Draft {
         lay_over(&mut tables.shares, self.shares);
         lay_over(&mut tables.waiters, self.waiters);
         tables.triggers.append(&mut self.triggers);
-        triggers::remember(&mut tables.heard, self.heard);
+        triggers::remember(&mut tables.trigger_events, self.trigger_events);
         if let Some(slots) = self.slots {
             tables.slots = slots;
         }
@@ -304,7 +304,7 @@ impl Draft {
     }
 }
 
-/// Writes rows over those that are there; none takes a row away.
+/// Writes rows over existing ones; none deletes a row.
 fn lay_over<K: Ord, V>(rows: &mut BTreeMap<K, V>, written: BTreeMap<K, Option<V>>) {
     for (key, row) in written {
         match row {
@@ -314,7 +314,7 @@ fn lay_over<K: Ord, V>(rows: &mut BTreeMap<K, V>, written: BTreeMap<K, Option<V>
     }
 }
 
-fn bear(tables: &mut Tables, run: Run, facts: Facts, recheck: Recheck) {
+fn insert_run(tables: &mut Tables, run: Run, facts: Facts, recheck: Recheck) {
     if let Some(date) = facts.logical_date {
         let schedule = normal::schedule_of(&facts).into_owned();
         tables.dates.insert((run.tenant, run.workflow.clone(), schedule, date), run.id);

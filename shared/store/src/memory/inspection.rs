@@ -7,7 +7,7 @@ use model::{Audit, Counts, Instant, RunId, TaskIndex, TaskState};
 
 use super::Memory;
 use super::tables::{RunRow, Tables};
-use crate::inspection::{MAX_COUNTED, OVERDUE_AFTER, PAGE_SIZE, SILENT_AFTER, Seen, UNHEARD_AFTER};
+use crate::inspection::{MAX_COUNTED, OVERDUE_AFTER, PAGE_SIZE, SILENT_AFTER, Seen, UNCLAIMED_AFTER};
 use crate::{Fault, Finding, Inspection, Inspections, Result};
 
 #[async_trait]
@@ -27,7 +27,7 @@ impl Inspections for Memory {
 fn look_at(tables: &Tables, row: &RunRow, now: Instant) -> Seen {
     let tasks = || tables.tasks_of(row.run.id, None).map(|(_, task)| task);
     let is_unheard =
-        |task: &&model::Task| task.state == TaskState::Dispatched && task.since + UNHEARD_AFTER <= now;
+        |task: &&model::Task| task.state == TaskState::Dispatched && task.since + UNCLAIMED_AFTER <= now;
     Seen {
         recheck_at: row.recheck_at,
         counts: counts(tables, row.run.id),
@@ -52,7 +52,7 @@ fn of_the_whole(tables: &Tables, now: Instant) -> Vec<Finding> {
     let timers = tables.timers.values().map(|timer| timer.wake_at).filter(|at| *at + OVERDUE_AFTER <= now);
     let unsent = tables.outbox.values().map(|(at, _)| *at).filter(|at| *at + OVERDUE_AFTER <= now);
     let rechecks =
-        tables.runs.values().filter_map(|row| row.recheck_at).filter(|at| *at + UNHEARD_AFTER <= now);
+        tables.runs.values().filter_map(|row| row.recheck_at).filter(|at| *at + UNCLAIMED_AFTER <= now);
     let silent = tables.silent(now - SILENT_AFTER, MAX_COUNTED);
     let lost = tables.lost(&silent, MAX_COUNTED).into_iter().filter_map(|held| tables.tasks.get(&held.key));
     let letters = tables.dead_letters.values().map(|letter| letter.at);

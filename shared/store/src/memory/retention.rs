@@ -90,12 +90,12 @@ impl Retention for Memory {
     }
 
     async fn forget_trigger_events(&self, now: Instant) -> Result<u64> {
-        let heard = &mut self.shared.tables().heard;
-        let old = heard.iter().filter(|(_, event)| event.at < now - TRIGGER_EVENT_TTL);
+        let events = &mut self.shared.tables().trigger_events;
+        let old = events.iter().filter(|(_, event)| event.at < now - TRIGGER_EVENT_TTL);
         let mut old: Vec<_> = old.map(|(place, event)| (event.at, place.clone())).collect();
         old.sort_unstable();
         old.truncate(MAX_DELETED_AT_ONCE as usize);
-        old.iter().for_each(|(_, place)| drop(heard.remove(place)));
+        old.iter().for_each(|(_, place)| drop(events.remove(place)));
         Ok(old.len() as u64)
     }
 }

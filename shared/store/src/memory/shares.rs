@@ -1,4 +1,4 @@
-//! What runs have to do with each other: tasks that several of them share, and groups.
+//! What links runs: tasks that several of them share, and concurrency groups.
 
 use std::collections::BTreeMap;
 
@@ -10,21 +10,20 @@ use super::draft::Draft;
 use super::tables::Tables;
 use crate::{ConcurrencyMember, Result, Share, ShareAsk, normal};
 
-/// What tells shared tasks apart.
+/// The key of a shared task: tenant, name and rendered key.
 pub(super) type ShareKey = (TenantId, String, String);
 
-/// A shared task: who carries it out, or did.
+/// A shared task: which run executes it, or did.
 #[derive(Clone, Copy)]
 pub(super) struct ShareRow {
     pub(super) owner: TaskKey,
-    /// None while it is under way; then it succeeded.
+    /// None while it is under way; set once it succeeded.
     finished_at: Option<Instant>,
 }
 
-/// Tasks that wait for a shared one, by task: the owner, and the attempt that waits.
+/// A task's wait for a shared one: the task that owns it, and the attempt that waits.
 pub(super) type Waiter = (TaskKey, u32);
 
-impl Tables {}
 impl Draft {
     pub(super) fn share(&mut self, tables: &Tables, ask: &ShareAsk) -> Result<Share> {
         let (name, key) = (normal::label(&ask.name).into_owned(), normal::label(&ask.key).into_owned());
@@ -45,15 +44,14 @@ impl Draft {
         Ok(Share::Wait(row.owner))
     }
 
-    /// What a task delivered as the unit sees it; null for nothing.
+    /// A task's output as the transaction sees it; null for none.
     pub(super) fn output(&self, tables: &Tables, key: TaskKey) -> Value {
         let stored = || tables.outputs.get(&key).filter(|_| !self.withdrawn.contains(&key));
         let found = self.outputs.get(&key).or_else(stored);
         found.cloned().unwrap_or_default()
     }
 
-    /// Keeps the shared tasks that succeeded, forgets those that were carried out in vain or that count no longer, and
-    /// the waits that are over.
+    /// Keeps the shared tasks that succeeded, and deletes those that failed or no longer count, and the waits that are over.
     pub(super) fn end_shares(&mut self, tables: &Tables, changes: &Changes) {
         let run = changes.run.id;
         for (task, finished_at) in normal::shares_ended(changes) {
@@ -66,7 +64,7 @@ impl Draft {
             .extend(normal::waits_over(changes).into_iter().map(|task| (TaskKey { run, task }, None)));
     }
 
-    /// The shared tasks that a task carries out, or all that it ever did, as the unit sees them.
+    /// The shared tasks that a task executes, or all that it ever executed, as the transaction sees them.
     fn carried_out(&self, tables: &Tables, owner: TaskKey, ever: bool) -> Vec<ShareKey> {
         let committed = tables.shares.iter().map(|(key, row)| (key, Some(row)));
         let written = self.shares.iter().map(|(key, row)| (key, row.as_ref()));
@@ -75,7 +73,7 @@ impl Draft {
         rows.into_iter().filter(|(_, row)| row.is_some_and(own)).map(|(key, _)| key.clone()).collect()
     }
 
-    /// The unfinished runs of a group as the unit sees them, oldest first.
+    /// The unfinished runs of a concurrency group as the transaction sees them, oldest first.
     pub(super) fn concurrency_group(
         &self,
         tables: &Tables,

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::admission::SlotTables;
 use super::shares::{ShareKey, ShareRow, Waiter};
 use super::tenants::TenantRow;
-use super::triggers::{Heard, TriggerRow};
+use super::triggers::{TriggerEvents, TriggerRow};
 use super::workers::WorkerRow;
 use crate::{
     BackfillDate, BackfillRecord, Checkpoint, DeadLetter, Facts, LogLine, Part, Pause, ScheduleRecord,
@@ -21,10 +21,10 @@ use crate::{
 /// Whose timer it is, none for the run's own, and what it is for.
 pub(super) type TimerKey = (RunId, Option<TaskIndex>, TimerKind);
 
-/// Everything there is.
+/// All tables of the store in memory.
 #[derive(Default)]
 pub(super) struct Tables {
-    /// Those that came into being after the default one, in order.
+    /// Those that were created after the default one, in order.
     pub(super) tenants: Vec<TenantRow>,
     pub(super) workflows: BTreeMap<(TenantId, String), WorkflowRow>,
     pub(super) versions: BTreeMap<VersionId, VersionRecord>,
@@ -58,7 +58,7 @@ pub(super) struct Tables {
     pub(super) backfill_dates: BTreeMap<(BackfillId, Instant), BackfillDate>,
     pub(super) dead_letters: BTreeMap<String, DeadLetter>,
     pub(super) triggers: BTreeMap<TriggerKey, TriggerRow>,
-    pub(super) heard: Heard,
+    pub(super) trigger_events: TriggerEvents,
     /// When the next turn at retention is; none before the first.
     pub(super) retention_at: Option<Instant>,
     /// Up to which run a part was deleted of those that ended in a state.
@@ -82,7 +82,7 @@ pub(super) struct RunRow {
 }
 
 impl Tables {
-    /// The tenant of that name, which comes into being if there is none.
+    /// The tenant of that name, which is created if there is none.
     pub(super) fn tenant(&mut self, name: &str, now: Instant) -> TenantId {
         self.tenant_named(name).unwrap_or_else(|| {
             self.tenants.push(TenantRow { name: name.to_owned(), created_at: now });

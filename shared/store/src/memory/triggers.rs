@@ -1,4 +1,4 @@
-//! Triggers, and what they have heard of.
+//! Triggers, and the events that they received.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::{
     Triggers, normal,
 };
 
-/// A trigger and how far it has come.
+/// A trigger and the state of its sensor.
 #[derive(Clone)]
 pub(super) struct TriggerRow {
     trigger: Trigger,
@@ -30,7 +30,7 @@ pub(super) struct TriggerRow {
 }
 
 impl TriggerRow {
-    /// Lets it go on; a sensor looks at once.
+    /// Resumes it; its sensor polls at once.
     pub(super) fn go_on(&mut self, now: Instant) {
         self.paused = None;
         if matches!(self.trigger.on, TriggerOn::Sensor { .. }) {
@@ -39,10 +39,10 @@ impl TriggerRow {
     }
 }
 
-/// What triggers heard of, by trigger and event.
-pub(super) type Heard = BTreeMap<(TriggerKey, Uuid), TriggerEvent>;
+/// The events that triggers received, by trigger and id.
+pub(super) type TriggerEvents = BTreeMap<(TriggerKey, Uuid), TriggerEvent>;
 
-/// Makes the triggers of a workflow those of the version that became active.
+/// Replaces the triggers of a workflow by those of the version that became active.
 pub(super) fn replace_triggers(tables: &mut Tables, tenant: TenantId, workflow: &Workflow, at: Instant) {
     let key = |name: &str| TriggerKey { tenant, workflow: workflow.name.clone(), name: name.to_owned() };
     let listed = |name: &str| workflow.triggers.iter().any(|trigger| trigger.name == name);
@@ -80,11 +80,12 @@ pub(super) fn first_trigger(tables: &Tables) -> Option<Instant> {
     tables.triggers.values().filter(|row| row.paused.is_none()).filter_map(|row| row.due_at).min()
 }
 
-fn heard(tables: &Tables, key: &TriggerKey) -> Vec<TriggerEvent> {
+fn events_of(tables: &Tables, key: &TriggerKey) -> Vec<TriggerEvent> {
     let all = (key.clone(), Uuid::nil())..=(key.clone(), Uuid::max());
-    let mut heard: Vec<TriggerEvent> = tables.heard.range(all).map(|(_, event)| event.clone()).collect();
-    heard.sort_by_key(|event| (std::cmp::Reverse(event.at), event.id));
-    heard
+    let mut events: Vec<TriggerEvent> =
+        tables.trigger_events.range(all).map(|(_, event)| event.clone()).collect();
+    events.sort_by_key(|event| (std::cmp::Reverse(event.at), event.id));
+    events
 }
 
 fn trigger_record(tables: &Tables, key: &TriggerKey, row: &TriggerRow) -> TriggerRecord {
@@ -97,7 +98,7 @@ fn trigger_record(tables: &Tables, key: &TriggerKey, row: &TriggerRow) -> Trigge
         failures: row.failures,
         revision: row.revision,
         paused: row.paused.clone(),
-        last: heard(tables, key).into_iter().next(),
+        last: events_of(tables, key).into_iter().next(),
     }
 }
 
@@ -107,7 +108,7 @@ fn trigger_records(tables: &Tables, wanted: impl Fn(&TriggerKey, &TriggerRow) ->
 }
 
 impl MemoryTransaction {
-    /// Changes a trigger's row as the unit sees it, if the change says so. Answers what it says.
+    /// Changes a trigger's row as the transaction sees it, unless `change` returns none. Returns its result.
     fn change_trigger<T>(
         &mut self,
         key: &TriggerKey,
@@ -125,10 +126,11 @@ impl MemoryTransaction {
 impl TransactionTriggers for MemoryTransaction {
     async fn note_event(&mut self, key: &TriggerKey, event: &TriggerEvent) -> Result<bool> {
         let at = (key.clone(), event.id);
-        let known = self.draft.heard.contains_key(&at) || self.shared.tables().heard.contains_key(&at);
+        let known = self.draft.trigger_events.contains_key(&at)
+            || self.shared.tables().trigger_events.contains_key(&at);
         if !known {
             let what = normal::label(&event.what).into_owned();
-            self.draft.heard.insert(at, TriggerEvent { what, ..event.clone() });
+            self.draft.trigger_events.insert(at, TriggerEvent { what, ..event.clone() });
         }
         Ok(!known)
     }
@@ -150,7 +152,12 @@ impl TransactionTriggers for MemoryTransaction {
         }))
     }
 
-    async fn sight(&mut self, key: &TriggerKey, revision: i64, poll_record: &PollRecord) -> Result<bool> {
+    async fn record_poll(
+        &mut self,
+        key: &TriggerKey,
+        revision: i64,
+        poll_record: &PollRecord,
+    ) -> Result<bool> {
         let written = self.change_trigger(key, |row| {
             if row.revision != revision {
                 return None;
@@ -166,15 +173,15 @@ impl TransactionTriggers for MemoryTransaction {
     }
 }
 
-/// Lays what units noted over what there is, and forgets a little of what is long ago.
-pub(super) fn remember(heard: &mut Heard, noted: Heard) {
+/// Adds the events of a transaction to the table, and deletes a few old ones.
+pub(super) fn remember(events: &mut TriggerEvents, noted: TriggerEvents) {
     for ((key, id), event) in noted {
         let long_ago = |((of, _), old): (&(TriggerKey, Uuid), &TriggerEvent)| {
             (*of == key && old.at < event.at - TRIGGER_EVENT_TTL).then_some(old.id)
         };
-        let forgotten: Vec<Uuid> = heard.iter().filter_map(long_ago).take(10).collect();
-        forgotten.into_iter().for_each(|id| drop(heard.remove(&(key.clone(), id))));
-        heard.insert((key, id), event);
+        let forgotten: Vec<Uuid> = events.iter().filter_map(long_ago).take(10).collect();
+        forgotten.into_iter().for_each(|id| drop(events.remove(&(key.clone(), id))));
+        events.insert((key, id), event);
     }
 }
 
@@ -240,14 +247,14 @@ impl Triggers for Memory {
     }
 
     async fn trigger_events(&self, key: &TriggerKey, limit: u32) -> Result<Vec<TriggerEvent>> {
-        let mut heard = heard(&self.shared.tables(), key);
-        heard.truncate(limit as usize);
-        Ok(heard)
+        let mut events = events_of(&self.shared.tables(), key);
+        events.truncate(limit as usize);
+        Ok(events)
     }
 
     async fn runs_triggered(&self, key: &TriggerKey, since: Instant) -> Result<u32> {
-        let heard = heard(&self.shared.tables(), key);
-        Ok(heard.iter().filter(|event| event.at >= since && event.run.is_some()).count() as u32)
+        let events = events_of(&self.shared.tables(), key);
+        Ok(events.iter().filter(|event| event.at >= since && event.run.is_some()).count() as u32)
     }
 
     async fn run_on(
@@ -267,7 +274,7 @@ impl Triggers for Memory {
 }
 
 impl Tables {
-    /// Lets the triggers of a workflow pause, if it does.
+    /// Pauses the triggers of a workflow that is paused.
     pub(super) fn hold_triggers(&mut self, tenant: TenantId, workflow: &str) {
         let row = self.workflows.get(&(tenant, workflow.to_owned()));
         let Some(at) = row.and_then(|row| row.pause.as_ref()).map(|pause| pause.at) else { return };

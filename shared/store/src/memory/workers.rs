@@ -15,30 +15,34 @@ impl Workers for Memory {
         let Heartbeat { worker, facts, at } = normal::sign(sign);
         // A clock that was turned back must not make a living worker look silent.
         let later = |row: &mut WorkerRow| {
-            let after = row.heard_at + TimeDelta::microseconds(1);
-            row.heard_at = if at < row.heard_at { after } else { at };
+            let after = row.heartbeat_at + TimeDelta::microseconds(1);
+            row.heartbeat_at = if at < row.heartbeat_at { after } else { at };
         };
-        let fresh = WorkerRow { facts: None, heard_at: at, order: None };
+        let fresh = WorkerRow { facts: None, heartbeat_at: at, command: None };
         let row = tables.workers.entry(worker).and_modify(later).or_insert(fresh);
         row.facts = facts.or(row.facts.take());
-        let order = row.order.clone();
-        Ok(HeartbeatReply { holds: held(&tables).filter(|held| held.worker == worker).collect(), order })
+        let command = row.command.clone();
+        Ok(HeartbeatReply { holds: held(&tables).filter(|held| held.worker == worker).collect(), command })
     }
 
     async fn farewell(&self, worker: WorkerId) -> Result<Option<WorkerCommand>> {
-        Ok(self.shared.tables().workers.remove(&worker).and_then(|row| row.order))
+        Ok(self.shared.tables().workers.remove(&worker).and_then(|row| row.command))
     }
 
-    async fn command_worker(&self, worker: WorkerId, order: &WorkerCommand) -> Result<Option<WorkerCommand>> {
+    async fn command_worker(
+        &self,
+        worker: WorkerId,
+        command: &WorkerCommand,
+    ) -> Result<Option<WorkerCommand>> {
         let mut tables = self.shared.tables();
         let Some(row) = tables.workers.get_mut(&worker) else { return Ok(None) };
-        let stands = row.order.as_ref().map(|stands| stands.kind);
+        let stands = row.command.as_ref().map(|stands| stands.kind);
         if stands.is_none()
-            || (stands == Some(WorkerCommandKind::Drain) && order.kind == WorkerCommandKind::Kill)
+            || (stands == Some(WorkerCommandKind::Drain) && command.kind == WorkerCommandKind::Kill)
         {
-            row.order = Some(normal::order(order));
+            row.command = Some(normal::worker_command(command));
         }
-        Ok(row.order.clone())
+        Ok(row.command.clone())
     }
 
     async fn silent(&self, since: Instant, limit: u32) -> Result<Vec<Silence>> {
@@ -52,9 +56,9 @@ impl Workers for Memory {
     async fn forget_workers(&self, silent: &[Silence]) -> Result<u64> {
         let mut tables = self.shared.tables();
         let before = tables.workers.len();
-        tables
-            .workers
-            .retain(|worker, row| !silent.contains(&Silence { worker: *worker, heard_at: row.heard_at }));
+        tables.workers.retain(|worker, row| {
+            !silent.contains(&Silence { worker: *worker, heartbeat_at: row.heartbeat_at })
+        });
         Ok((before - tables.workers.len()) as u64)
     }
 }
@@ -69,25 +73,27 @@ impl Memory {
 /// A worker that has sent a heartbeat.
 pub(super) struct WorkerRow {
     facts: Option<WorkerFacts>,
-    heard_at: Instant,
-    order: Option<WorkerCommand>,
+    heartbeat_at: Instant,
+    command: Option<WorkerCommand>,
 }
 
 impl Tables {
     pub(super) fn silent(&self, since: Instant, limit: u32) -> Vec<Silence> {
-        let all =
-            self.workers.iter().map(|(worker, row)| Silence { worker: *worker, heard_at: row.heard_at });
-        let mut silent: Vec<Silence> = all.filter(|silence| silence.heard_at < since).collect();
-        silent.sort_by_key(|silence| (silence.heard_at, silence.worker));
+        let all = self
+            .workers
+            .iter()
+            .map(|(worker, row)| Silence { worker: *worker, heartbeat_at: row.heartbeat_at });
+        let mut silent: Vec<Silence> = all.filter(|silence| silence.heartbeat_at < since).collect();
+        silent.sort_by_key(|silence| (silence.heartbeat_at, silence.worker));
         silent.truncate(limit as usize);
         silent
     }
 
     pub(super) fn lost(&self, silent: &[Silence], limit: u32) -> Vec<Claim> {
         let is_lost = |held: &Claim| {
-            self.workers
-                .get(&held.worker)
-                .is_none_or(|row| silent.contains(&Silence { worker: held.worker, heard_at: row.heard_at }))
+            self.workers.get(&held.worker).is_none_or(|row| {
+                silent.contains(&Silence { worker: held.worker, heartbeat_at: row.heartbeat_at })
+            })
         };
         held(self).filter(is_lost).take(limit as usize).collect()
     }
@@ -97,7 +103,7 @@ impl Tables {
         if abandoned {
             Some(Instant::UNIX_EPOCH)
         } else {
-            self.workers.values().map(|row| row.heard_at).min()
+            self.workers.values().map(|row| row.heartbeat_at).min()
         }
     }
 }

@@ -5,20 +5,20 @@ use sqlx::{SqlSafeStr, Transaction};
 
 use crate::Result;
 
-/// Units find rows by key, however many: one plan serves them all. Left to itself, Postgres would make another for each
-/// small batch, which takes longer than the batch.
+/// A transaction finds rows by key, however many: one plan serves them all. By itself, Postgres would make another plan
+/// for each small batch, which takes longer than the batch.
 pub(super) const UNIT: &str = "begin; set local plan_cache_mode = force_generic_plan";
 
-/// A plain transaction.
+/// Begins a transaction without settings of its own.
 pub(super) async fn begin(pool: &PgPool) -> Result<Transaction<'static, sqlx::Postgres>> {
     begin_with(pool, "begin").await
 }
 
-/// A transaction that begins by a statement of its own.
+/// Begins a transaction with the given statement.
 ///
-/// It begins in a task of its own, to the end, even if whoever wants it gives up meanwhile. The driver knows of a
-/// transaction only once it has begun: one given up on the way would stay open on its connection, and take in what the
-/// next one does there without a transaction.
+/// It begins in a task of its own, to the end, even if the caller gives up meanwhile. The driver knows of a transaction
+/// only once it has begun: one given up on the way would stay open on its connection, and include what the next caller
+/// does there without a transaction.
 pub(super) async fn begin_with(
     pool: &PgPool,
     statement: impl SqlSafeStr,

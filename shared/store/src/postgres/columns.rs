@@ -27,13 +27,13 @@ pub(super) struct Column<R: 'static> {
 /// What an update does with a column.
 #[derive(Clone, Copy, PartialEq)]
 enum Update {
-    /// Nothing: it never changes.
+    /// It is never updated afterwards.
     Never,
-    /// It is given, and the statement says what for: a key, a revision.
+    /// It is a parameter that the statement uses otherwise: a key, a revision.
     Given,
-    /// It is set.
+    /// It is set to the value given.
     Set,
-    /// It is given, and the table has no such column.
+    /// It is a parameter, and the table has no such column.
     Extra,
 }
 
@@ -58,13 +58,13 @@ pub(super) struct RunRow {
 }
 
 impl RunRow {
-    /// A new run.
+    /// The row of a new run.
     pub(super) fn new(changes: &Changes, facts: &Facts) -> Self {
         let schedule = normal::schedule_of(facts).into_owned();
         Self { logical_date: facts.logical_date, schedule, ..Self::changed(changes) }
     }
 
-    /// A run that changes. What never does is left out.
+    /// The row of a run that changes, without the columns that never do.
     pub(super) fn changed(changes: &Changes) -> Self {
         let (run, recheck) = (normal::run(&changes.run), normal::recheck(changes));
         Self { run, recheck, logical_date: None, schedule: String::new() }
@@ -209,7 +209,7 @@ impl Parameters {
     }
 }
 
-/// A select list.
+/// The columns of a select list.
 pub(super) fn names<R>(columns: &[Column<R>]) -> String {
     list(stored(columns), |column| column.name.into())
 }

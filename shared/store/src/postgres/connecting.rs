@@ -27,7 +27,7 @@ const SETTINGS: [(&str, &str); 6] = [
 ];
 
 impl Postgres {
-    /// Connects to a migrated database, with at most so many connections at a time.
+    /// Connects to a migrated database, with at most `max_connections` connections.
     pub async fn connect(url: &str, max_connections: u32) -> Result<Self> {
         Self::connect_with(url.parse()?, max_connections).await
     }

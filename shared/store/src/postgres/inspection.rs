@@ -6,7 +6,7 @@ use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, PgPool, Row};
 
 use super::{Postgres, rows, timers};
-use crate::inspection::{MAX_COUNTED, OVERDUE_AFTER, PAGE_SIZE, SILENT_AFTER, Seen, UNHEARD_AFTER};
+use crate::inspection::{MAX_COUNTED, OVERDUE_AFTER, PAGE_SIZE, SILENT_AFTER, Seen, UNCLAIMED_AFTER};
 use crate::{Error, Fault, Finding, Inspection, Inspections, Result};
 
 #[async_trait]
@@ -19,7 +19,7 @@ impl Inspections for Postgres {
         let found = sqlx::query(include_str!("../../queries/inspect_runs.sql"))
             .bind(after.map(|run| run.0))
             .bind(i64::from(PAGE_SIZE))
-            .bind(now - UNHEARD_AFTER)
+            .bind(now - UNCLAIMED_AFTER)
             .bind(TaskState::ALL.map(TaskState::name))
             .fetch_all(&self.pool)
             .await?;
@@ -62,7 +62,7 @@ async fn of_the_whole(pool: &PgPool, now: Instant) -> Result<Vec<Finding>> {
         (
             Fault::OverdueRechecks,
             "select recheck_at as at from runs where recheck_at <= $1 order by recheck_at limit $2",
-            now - UNHEARD_AFTER,
+            now - UNCLAIMED_AFTER,
         ),
         (
             Fault::DeadWorkers,

@@ -1,4 +1,4 @@
-//! What is due: timers and check-ups, and when the next of anything is.
+//! Timers and rechecks that are due, and when the next of anything is.
 
 use async_trait::async_trait;
 use model::{Instant, RunId};

@@ -1,4 +1,4 @@
-//! Runs that come into being, with all their rows: one statement for what each of them has, however many they are.
+//! The creation of runs with all their rows: one statement per table, however many runs there are.
 
 use std::collections::BTreeSet;
 
@@ -22,10 +22,10 @@ pub(super) async fn create(
     let firsts: Vec<&NewRunRecord> =
         new_runs.iter().filter(|new_run| seen.insert(new_run.changes.run.id)).collect();
     let mut new = insert(connection, &firsts).await?;
-    let (mut born, mut labelled, mut created) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut inserted, mut labelled, mut created) = (Vec::new(), Vec::new(), Vec::new());
     for new_run in new_runs {
         if new.remove(&new_run.changes.run.id) {
-            born.push(new_run.changes.clone());
+            inserted.push(new_run.changes.clone());
             labelled.push(new_run);
             created.push(Created::New);
         } else {
@@ -33,8 +33,8 @@ pub(super) async fn create(
         }
     }
     labels::insert(connection, &labelled).await?;
-    saves::append(connection, &born).await?;
-    outbox.add(&born);
+    saves::append(connection, &inserted).await?;
+    outbox.add(&inserted);
     Ok(created)
 }
 

@@ -10,10 +10,10 @@ use crate::Result;
 /// Each partitioned table, and how many days of runs a partition of it holds.
 const TABLES: [(&str, i64); 2] = [("events", 28), ("logs", 7)];
 
-/// So many partitions are there before they are needed.
+/// The number of partitions that are created before they are needed.
 const PARTITIONS_AHEAD: i64 = 3;
 
-/// Dropping must not make everybody wait for a slow reader: it is tried again another day.
+/// Dropping must not make others wait for a slow reader: it is tried again another day.
 const LOCK_TIMEOUT: &str = "set local lock_timeout = '2s'";
 
 /// One partition: the runs created in a span of days.
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_partition_is_told_by_its_name_and_spans_follow_each_other() {
+    fn a_partition_is_known_by_its_name_and_spans_follow_each_other() {
         let instant = DateTime::from_timestamp(1_800_000_000, 0).unwrap();
         let one = Partition::with("logs", 7, instant);
         let next = Partition::with("logs", 7, instant + TimeDelta::days(7));

@@ -83,7 +83,7 @@ pub(super) async fn take_due(
         .bind(i64::from(limit))
         .fetch_all(&mut *connection)
         .await?;
-    // Whoever had a run locked just before may have fired its timers: what is there now counts.
+    // The last transaction that had a run locked may have fired its timers: those that are left count.
     let found = sqlx::query(include_str!("../../queries/take_due_timers.sql"))
         .bind(now)
         .bind(i64::from(limit))

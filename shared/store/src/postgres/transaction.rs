@@ -1,4 +1,4 @@
-//! One transaction: what is read under the run's lock, and how it ends. What it writes is in `saves`.
+//! One transaction: what it reads under the run's lock, and how it ends. What it writes is in `saves`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +22,7 @@ use crate::{
     Transaction, TransactionSlots, Transactions, Unsent, VersionRecord,
 };
 
-/// An open transaction, with the messages that will go out once it is committed.
+/// An open transaction, with the messages to publish once it is committed.
 pub(super) struct PostgresTransaction {
     transaction: sqlx::Transaction<'static, sqlx::Postgres>,
     outbox: PendingMessages,
@@ -30,7 +30,7 @@ pub(super) struct PostgresTransaction {
     unsent: Option<Unsent>,
     /// Slots that are counted as the last statement.
     counted: BTreeMap<Limit, i32>,
-    /// Set by the first error: half of what was asked may be written, so committing is refused.
+    /// Set by the first error: a part of the request may be written, so committing is refused.
     broken: bool,
 }
 
@@ -81,7 +81,7 @@ impl Transaction for PostgresTransaction {
 
     async fn version(&mut self, id: VersionId) -> Result<Option<VersionRecord>> {
         match definitions::version(&mut *self.transaction, id).await {
-            // Nothing is half written for it: the others in the unit need not suffer.
+            // Nothing is half written for it, so the others in the transaction are not affected.
             Err(error @ Error::Unreadable { .. }) => Err(error),
             found => self.note(found),
         }

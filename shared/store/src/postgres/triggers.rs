@@ -1,4 +1,4 @@
-//! Triggers, and what they have heard of.
+//! Triggers, and the events that they received.
 
 use async_trait::async_trait;
 use model::{CloudEvent, Instant, RunId, RunState, TenantId, TriggerKey, TriggerOn, Workflow};
@@ -133,7 +133,12 @@ impl TransactionTriggers for PostgresTransaction {
         found.as_ref().map_or(Ok(None), |row| read(row, "held"))
     }
 
-    async fn sight(&mut self, key: &TriggerKey, revision: i64, poll_record: &PollRecord) -> Result<bool> {
+    async fn record_poll(
+        &mut self,
+        key: &TriggerKey,
+        revision: i64,
+        poll_record: &PollRecord,
+    ) -> Result<bool> {
         let reason = poll_record.paused.as_ref().map(|pause| normal::text(&pause.reason).into_owned());
         let written = sqlx::query(
             "update triggers

@@ -25,9 +25,9 @@ impl Workers for Postgres {
             .bind(facts.map(|facts| Json(&facts.breakers)))
             .fetch_all(&self.pool)
             .await?;
-        let order = found.first().map(worker_command).transpose()?.flatten();
+        let command = found.first().map(worker_command).transpose()?.flatten();
         let holds = found.iter().filter_map(|row| held_if_any(row).transpose()).collect::<Result<_>>()?;
-        Ok(HeartbeatReply { holds, order })
+        Ok(HeartbeatReply { holds, command })
     }
 
     async fn farewell(&self, worker: WorkerId) -> Result<Option<WorkerCommand>> {
@@ -40,17 +40,21 @@ impl Workers for Postgres {
         gone.as_ref().map(worker_command).transpose().map(Option::flatten)
     }
 
-    async fn command_worker(&self, worker: WorkerId, order: &WorkerCommand) -> Result<Option<WorkerCommand>> {
-        let order = normal::order(order);
+    async fn command_worker(
+        &self,
+        worker: WorkerId,
+        command: &WorkerCommand,
+    ) -> Result<Option<WorkerCommand>> {
+        let command = normal::worker_command(command);
         sqlx::query(
             "update workers set command = $2, commanded_by = $3, command_reason = $4, commanded_at = $5
               where id = $1 and (command is null or (command = 'drain' and $2 = 'kill'))",
         )
         .bind(worker.0)
-        .bind(order.kind.name())
-        .bind(order.actor)
-        .bind(order.reason)
-        .bind(order.at)
+        .bind(command.kind.name())
+        .bind(command.actor)
+        .bind(command.reason)
+        .bind(command.at)
         .execute(&self.pool)
         .await?;
         let stands = sqlx::query(
@@ -73,7 +77,10 @@ impl Workers for Postgres {
         found
             .iter()
             .map(|row| {
-                Ok(Silence { worker: WorkerId(row.try_get("id")?), heard_at: row.try_get("heartbeat_at")? })
+                Ok(Silence {
+                    worker: WorkerId(row.try_get("id")?),
+                    heartbeat_at: row.try_get("heartbeat_at")?,
+                })
             })
             .collect()
     }
@@ -81,7 +88,7 @@ impl Workers for Postgres {
     async fn lost(&self, silent: &[Silence], limit: u32) -> Result<Vec<Claim>> {
         let found = sqlx::query(include_str!("../../queries/find_lost_attempts.sql"))
             .bind(column(silent, |silence| silence.worker.0))
-            .bind(column(silent, |silence| silence.heard_at))
+            .bind(column(silent, |silence| silence.heartbeat_at))
             .bind(i64::from(limit))
             .fetch_all(&self.pool)
             .await?;
@@ -94,7 +101,7 @@ impl Workers for Postgres {
               where workers.id = silent.id and workers.heartbeat_at = silent.heartbeat_at",
         )
         .bind(column(silent, |silence| silence.worker.0))
-        .bind(column(silent, |silence| silence.heard_at))
+        .bind(column(silent, |silence| silence.heartbeat_at))
         .execute(&self.pool)
         .await?;
         Ok(forgotten.rows_affected())

@@ -7,21 +7,21 @@ use crate::Pause;
 /// A definition to be registered.
 #[derive(Clone, PartialEq, Debug)]
 pub struct NewVersion {
-    /// For whom.
+    /// The tenant that it belongs to.
     pub tenant: TenantId,
-    /// The sound definition.
+    /// The definition, known to be valid.
     pub workflow: Workflow,
     /// The text it was written as.
     pub source: String,
     /// The content hash, in hexadecimal.
     pub hash: String,
-    /// Who registers it.
+    /// The caller who registers it.
     pub by: String,
-    /// When.
+    /// When it is registered.
     pub at: Instant,
 }
 
-/// What became of a definition to be registered.
+/// The outcome of a registration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Registered {
     /// The version that is active now.
@@ -45,25 +45,25 @@ pub enum Activated {
     Unknown,
 }
 
-/// Which version of a workflow is active.
+/// The active version of a workflow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Active {
-    /// The version.
+    /// The id of the version.
     pub version: VersionId,
     /// Its number within the workflow.
     pub number: i32,
     /// Whether the workflow was taken out of use.
     pub archived: bool,
-    /// Whether nothing of it begins by itself for now.
+    /// Whether it is paused, so that only people start runs.
     pub paused: bool,
 }
 
 /// A workflow with its active version.
 #[derive(Clone, PartialEq, Debug)]
 pub struct WorkflowRecord {
-    /// Whose it is.
+    /// The tenant that it belongs to.
     pub tenant: TenantId,
-    /// Its name.
+    /// The workflow's name, unique in the tenant.
     pub name: String,
     /// Whether it was taken out of use.
     pub archived: bool,
@@ -71,29 +71,29 @@ pub struct WorkflowRecord {
     pub created_at: Instant,
     /// When it last changed.
     pub updated_at: Instant,
-    /// Who lets nothing of it begin by itself for now, if somebody does.
+    /// Who paused it, and why; none if it is not paused.
     pub pause: Option<Pause>,
-    /// Its active version.
+    /// The version that new runs take.
     pub version: VersionRecord,
 }
 
-/// One immutable version.
+/// One immutable version of a workflow.
 #[derive(Clone, PartialEq, Debug)]
 pub struct VersionRecord {
-    /// Its id.
+    /// The id, unique across tenants.
     pub id: VersionId,
-    /// Whose it is.
+    /// The tenant that it belongs to.
     pub tenant: TenantId,
     /// Its number within the workflow, from 1.
     pub number: i32,
     /// Its content hash, in hexadecimal.
     pub hash: String,
-    /// The sound definition.
+    /// The definition, known to be valid.
     pub workflow: Workflow,
     /// The text it was written as.
     pub source: String,
-    /// When it was made.
+    /// When it was registered.
     pub created_at: Instant,
-    /// Who made it.
+    /// The caller who registered it.
     pub created_by: String,
 }

@@ -1,15 +1,15 @@
-//! Limits and places in their wait queues.
+//! Limits and their wait queues, as readers see them.
 
 use model::{Instant, Limit};
 
 /// A limit and how much of it is used.
 #[derive(Clone, PartialEq, Debug)]
 pub struct LimitRecord {
-    /// What is limited.
+    /// What the slots are counted for.
     pub limit: Limit,
     /// How many slots there are; none if there is no bound.
     pub slots: Option<u32>,
-    /// How many are taken or promised.
+    /// How many are taken or granted.
     pub used: u32,
     /// How many tasks wait for a slot of it.
     pub waiting: u32,

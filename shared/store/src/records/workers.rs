@@ -5,39 +5,39 @@ use model::{Instant, TaskKey, WorkerCommand, WorkerFacts, WorkerId};
 /// An attempt that a worker holds.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Claim {
-    /// The task.
+    /// The task of the attempt.
     pub key: TaskKey,
-    /// The attempt.
+    /// The number of the attempt.
     pub attempt: u32,
-    /// The worker.
+    /// The worker that holds it.
     pub worker: WorkerId,
 }
 
 /// A worker's sign of life.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Heartbeat {
-    /// The worker.
+    /// The worker that is alive.
     pub worker: WorkerId,
-    /// What it says of itself; none leaves what is known.
+    /// Its description of itself; none if it has not changed.
     pub facts: Option<WorkerFacts>,
-    /// When, by its own clock.
+    /// When it was sent, by the worker's clock.
     pub at: Instant,
 }
 
-/// What a worker hears in return for a sign of life.
+/// The answer to a worker's heartbeat.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HeartbeatReply {
-    /// The attempts that are its own: others it must stop, and those it does not know of it must give back.
+    /// The attempts that it still holds. It must stop all others, and hand back those that it does not know.
     pub holds: Vec<Claim>,
-    /// What it has been told to do.
-    pub order: Option<WorkerCommand>,
+    /// The command that it received, if any.
+    pub command: Option<WorkerCommand>,
 }
 
-/// A worker that has said nothing for long.
+/// A worker that has sent no heartbeat for a while.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Silence {
-    /// The worker.
+    /// The worker that is silent.
     pub worker: WorkerId,
-    /// When it was last heard of, by its own clock: another value is another sign of life.
-    pub heard_at: Instant,
+    /// Its last heartbeat, by its own clock: another value is another sign of life.
+    pub heartbeat_at: Instant,
 }

@@ -163,7 +163,7 @@ pub(crate) async fn a_cancelled_backfill_may_be_looked_at(store: Subject) {
     assert!(store.save_backfill(&cancelled).await.unwrap());
     let due = store.due_backfills(at(60), 9).await.unwrap();
     assert_eq!(due, [BackfillRecord { revision: 1, ..cancelled }]);
-    // Whoever claimed its date died: its run is there all the same, and must be found.
+    // The process that claimed its date died: its run exists all the same, and must be found.
     let run = Some(run_at(&store, 7, version, 10, "default").await);
     let claimed = BackfillDate { step: DateStep::Claimed, run, ..date(10) };
     assert!(store.move_date(id, DateStep::Waiting, &claimed).await.unwrap());

@@ -27,7 +27,7 @@ fn member(number: u128, waiting: bool) -> ConcurrencyMember {
     ConcurrencyMember { run: run_id(number), waiting }
 }
 
-pub(crate) async fn a_lane_has_its_unfinished_runs_oldest_first(store: Subject) {
+pub(crate) async fn a_concurrency_group_has_its_unfinished_runs_oldest_first(store: Subject) {
     for (number, second) in [(1, 3), (2, 2), (4, 1), (3, 1)] {
         enter(&store, number, "eu", second).await;
     }
@@ -39,7 +39,7 @@ pub(crate) async fn a_lane_has_its_unfinished_runs_oldest_first(store: Subject) 
     assert_eq!(members(&store, "asia").await, []);
 }
 
-pub(crate) async fn a_lane_is_of_one_workflow_and_tenant(store: Subject) {
+pub(crate) async fn a_concurrency_group_is_of_one_workflow_and_tenant(store: Subject) {
     enter(&store, 1, "eu", 0).await;
     let mut other = in_concurrency_group(&*store, 2, "eu", 0).await;
     other.changes.run.workflow = "other".to_owned();
@@ -61,14 +61,14 @@ pub(crate) async fn a_held_run_is_held_until_it_is_let_go(store: Subject) {
     assert!(!run(&*store, run_id(1)).await.waiting);
 }
 
-pub(crate) async fn only_a_run_in_a_lane_can_be_held(store: Subject) {
+pub(crate) async fn only_a_run_in_a_concurrency_group_can_wait(store: Subject) {
     let mut new_run = new_run(run_id(1), version(&*store).await, 1);
     new_run.changes.run.waiting = true;
     let refused = create(&*store, &new_run).await;
     assert!(matches!(refused, Err(Error::Database(_))), "{refused:?}");
 }
 
-pub(crate) async fn lanes_may_be_empty_long_or_hold_anything(store: Subject) {
+pub(crate) async fn concurrency_keys_may_be_empty_long_or_any_text(store: Subject) {
     let long = "group ".repeat(5_000);
     for (number, group) in (1..).zip(["", "a\0b", &format!("{long}1"), &format!("{long}2")]) {
         let id = enter(&store, number, group, 0).await;
@@ -78,7 +78,7 @@ pub(crate) async fn lanes_may_be_empty_long_or_hold_anything(store: Subject) {
     }
 }
 
-pub(crate) async fn a_unit_sees_its_own_runs_in_a_lane(store: Subject) {
+pub(crate) async fn a_transaction_sees_its_own_runs_in_a_concurrency_group(store: Subject) {
     enter(&store, 1, "eu", 0).await;
     enter(&store, 2, "eu", 1).await;
     let mut newest = in_concurrency_group(&*store, 3, "eu", 2).await;
@@ -97,7 +97,7 @@ pub(crate) async fn a_unit_sees_its_own_runs_in_a_lane(store: Subject) {
     assert_eq!(members(&store, "eu").await, [member(1, false), member(2, false)]);
 }
 
-/// Enters a group that has room for one run: whoever comes later is held.
+/// Enters a concurrency group with a limit of one: a run that comes later waits.
 async fn enter_if_free(store: &Subject, number: u128) {
     let mut new_run = in_concurrency_group(&**store, number, "eu", 0).await;
     let mut unit = store.begin().await.unwrap();
@@ -107,7 +107,7 @@ async fn enter_if_free(store: &Subject, number: u128) {
     unit.commit().await.unwrap();
 }
 
-pub(crate) async fn of_runs_that_enter_a_lane_at_once_one_finds_it_free(store: Subject) {
+pub(crate) async fn of_runs_that_enter_a_concurrency_group_at_once_one_finds_it_free(store: Subject) {
     tokio::join!(
         enter_if_free(&store, 1),
         enter_if_free(&store, 2),

@@ -30,7 +30,7 @@ pub(crate) async fn the_same_dead_letter_again_changes_nothing(store: Subject) {
     assert_eq!(store.dead_letters(&DeadLetterFilter::newest(9)).await.unwrap(), [letter("a", 1)]);
 }
 
-pub(crate) async fn any_dead_letter_can_be_buried(store: Subject) {
+pub(crate) async fn any_message_can_be_dead_lettered(store: Subject) {
     let awkward =
         DeadLetter { body: "a\0b".to_owned(), reason: "\0".to_owned(), ..letter(&"é\0".repeat(9_000), 1) };
     store.insert_dead_letter(&awkward).await.unwrap();

@@ -48,7 +48,7 @@ pub(crate) fn event(second: i64) -> Event {
     }
 }
 
-/// A definition called `name`, whose content is told apart by `hash`.
+/// A definition called `name`, whose content has this `hash`.
 pub(crate) fn definition(name: &str, hash: &str) -> NewVersion {
     let mut workflow = testkit::workflow("a -> b, a -> c");
     workflow.name = name.to_owned();

@@ -1,4 +1,4 @@
-//! Fairness in numbers, on Postgres at full size, where a line is only ever read from its head.
+//! Fairness in numbers, on Postgres at full size, where a wait queue is only ever read from its head.
 
 use model::{SlotRequest, TenantId};
 
@@ -7,10 +7,10 @@ use crate::admission::admit;
 use crate::example::{TENANT, at};
 use crate::slots::{behind_one, crowd, drain, leave};
 
-/// So many ask in one transaction.
+/// The number of tasks that request slots in one transaction.
 const TOGETHER: usize = 5_000;
 
-/// Who came, in order, of as many as were let in; at first all of these stood in line, one crowd behind the other.
+/// The tenants that were granted a slot, in order and `most` of them; at first all crowds wait, one behind the other.
 async fn arrivals(store: &Subject, crowds: Vec<Vec<SlotRequest>>, most: usize) -> Vec<TenantId> {
     let portions: Vec<Vec<SlotRequest>> =
         crowds.iter().flat_map(|crowd| crowd.chunks(TOGETHER).map(<[SlotRequest]>::to_vec)).collect();
@@ -28,7 +28,7 @@ async fn one_task_behind_ten_thousand_comes_within_a_round() {
     assert!(place.is_some_and(|place| place <= 1), "it came as number {place:?}");
 }
 
-/// Those who go are the first of their tenant, and then those in the middle of its line.
+/// The tasks that leave are the first of their tenant, and then those in the middle of its part of the wait queue.
 #[tokio::test]
 async fn ten_thousand_tasks_that_are_cancelled_cost_their_tenant_no_turn() {
     let database = testkit::database().await;
@@ -56,7 +56,7 @@ async fn ten_thousand_tasks_that_are_cancelled_cost_their_tenant_no_turn() {
 }
 
 #[tokio::test]
-async fn whoever_comes_anew_gets_no_turn_in_a_round_that_has_passed_it_by() {
+async fn a_group_that_comes_back_gets_no_turn_in_a_round_that_has_passed() {
     let database = testkit::database().await;
     let store = crate::postgres(&database.url).await;
     let other = store.tenant("other", at(0)).await.unwrap();

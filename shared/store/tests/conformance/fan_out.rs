@@ -15,7 +15,7 @@ fn children(first: u32, total: u32) -> Vec<Task> {
     (0..total).map(task).collect()
 }
 
-/// Task 1 becomes a fan-out of so many children, which follow all tasks that there are.
+/// Task 1 becomes a fan-out of `total` children, whose indices follow those of all other tasks.
 fn fan_out(changes: &mut Changes, total: u32) {
     let first = changes.run.counts.total();
     changes.tasks[1].fan =
@@ -155,7 +155,7 @@ pub(crate) async fn an_item_comes_back_to_the_letter(store: Subject) {
     assert_eq!(store.item(key(id, 4)).await.unwrap(), Some(Value::Null));
 }
 
-pub(crate) async fn what_children_delivered_is_told_by_child(store: Subject) {
+pub(crate) async fn outputs_of_children_are_read_by_child(store: Subject) {
     let id = grown(&store).await;
     let ends = [
         (6, TaskState::Succeeded, Some(json!("last"))),

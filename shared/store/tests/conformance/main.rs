@@ -74,15 +74,15 @@ claims! {
         a_trigger_that_waits_for_the_same_keeps_what_it_has_seen
         an_event_is_noted_once_by_each_trigger
         of_many_who_note_an_event_at_once_one_is_the_first
-        what_is_noted_and_not_committed_was_never_heard_of
+        an_event_that_is_not_committed_was_never_received
         only_the_last_event_that_is_held_back_is_taken_and_once
-        a_sighting_is_written_over_the_revision_it_was_made_at
+        a_poll_is_recorded_over_the_revision_it_was_based_on
         a_trigger_that_pauses_is_not_due_until_it_goes_on
         a_trigger_is_put_off_once
         triggers_pause_and_go_on_with_their_workflow
         triggers_are_listed_by_workflow_and_name
-        what_was_heard_of_long_ago_is_forgotten
-        what_a_trigger_that_is_gone_heard_of_is_forgotten_too
+        old_trigger_events_are_deleted
+        events_of_deleted_triggers_are_deleted_too
         a_run_is_found_by_its_logical_date
     }
     units {
@@ -108,7 +108,7 @@ claims! {
     }
     values {
         a_run_comes_back_as_it_was_saved
-        a_run_comes_back_with_its_parent_and_lane
+        a_run_comes_back_with_its_parent_and_concurrency_group
         a_run_is_below_its_parent
         a_task_comes_back_as_it_was_saved
         only_an_attempt_begins_a_task
@@ -169,7 +169,7 @@ claims! {
         the_agenda_says_when_the_first_of_each_is_due
         a_run_that_nobody_is_to_look_at_is_neglected_unless_it_only_waits
         what_is_due_for_a_run_can_be_put_off
-        a_checkup_can_be_brought_forward_and_not_put_off
+        a_recheck_can_be_brought_forward_but_not_postponed
         a_timer_is_due_at_its_instant_and_not_before
         a_task_has_one_timer_of_a_kind
         a_run_has_timers_of_its_own
@@ -181,7 +181,7 @@ claims! {
         every_unfinished_run_can_be_looked_at_at_once
         committed_messages_are_unsent_until_they_are_marked
         marking_messages_as_sent_twice_changes_nothing
-        young_messages_are_left_to_whoever_wrote_them
+        young_messages_are_left_to_the_process_that_wrote_them
         a_unit_takes_what_is_due_and_no_more
     }
     fan_out {
@@ -194,56 +194,56 @@ claims! {
         a_unit_sees_the_children_it_made
         only_the_items_asked_for_are_returned
         an_item_comes_back_to_the_letter
-        what_children_delivered_is_told_by_child
+        outputs_of_children_are_read_by_child
         a_unit_sees_what_it_has_delivered
         a_child_is_born_once
         a_child_comes_after_its_fan_out
         a_fan_out_counts_each_child_once
     }
     shares {
-        whoever_asks_first_carries_it_out_and_the_others_wait
+        the_first_task_that_asks_executes_it_and_the_others_wait
         a_task_that_waits_says_for_whom
-        the_owner_that_asks_again_is_told_so_again
+        the_owner_that_asks_again_still_owns_it
         other_keys_names_and_tenants_are_other_work
         keys_may_be_empty_long_or_hold_anything
-        a_fresh_success_is_taken_by_whoever_asks_later
+        a_fresh_success_is_reused_by_tasks_that_ask_later
         a_success_without_output_is_taken_as_null
         an_old_success_is_carried_out_again
         what_was_carried_out_in_vain_is_carried_out_by_the_next
         a_share_ends_once
         a_wait_that_is_over_is_forgotten
         a_task_waits_for_one_owner_at_its_latest_attempt
-        whoever_is_to_carry_it_out_or_takes_what_is_there_no_longer_waits
+        a_task_that_owns_or_reuses_an_execution_no_longer_waits
         a_task_that_asks_again_when_its_wait_is_over_waits_again
         a_task_that_ended_waits_for_nothing
         a_dropped_unit_shares_nothing
         a_run_may_share_before_it_is_born
         of_many_that_ask_at_once_one_carries_it_out
-        whoever_asks_meanwhile_finds_what_was_committed
-        whoever_asks_meanwhile_takes_the_place_of_one_who_gave_up
+        a_task_that_asks_meanwhile_finds_what_was_committed
+        a_task_that_asks_meanwhile_replaces_an_owner_that_gave_up
         units_that_ask_in_opposite_order_at_worst_decide_again
         shares_of_runs_that_exist_end_with_them
     }
     concurrency {
-        a_lane_has_its_unfinished_runs_oldest_first
-        a_lane_is_of_one_workflow_and_tenant
+        a_concurrency_group_has_its_unfinished_runs_oldest_first
+        a_concurrency_group_is_of_one_workflow_and_tenant
         the_ancestors_of_a_run_are_those_that_wait_for_it
         a_held_run_is_held_until_it_is_let_go
-        only_a_run_in_a_lane_can_be_held
-        lanes_may_be_empty_long_or_hold_anything
-        a_unit_sees_its_own_runs_in_a_lane
-        of_runs_that_enter_a_lane_at_once_one_finds_it_free
+        only_a_run_in_a_concurrency_group_can_wait
+        concurrency_keys_may_be_empty_long_or_any_text
+        a_transaction_sees_its_own_runs_in_a_concurrency_group
+        of_runs_that_enter_a_concurrency_group_at_once_one_finds_it_free
     }
     slots {
-        a_place_is_given_while_there_are_some_and_then_one_waits
-        whoever_leaves_lets_the_next_begin
+        slots_are_acquired_while_some_are_free_and_then_tasks_wait
+        a_task_that_leaves_lets_the_next_begin
         a_grant_is_taken_over_once
         asking_again_changes_nothing
-        whoever_leaves_the_line_is_forgotten
+        a_task_that_leaves_the_wait_queue_is_forgotten
         a_grant_that_is_not_taken_goes_to_the_next
         what_is_given_back_goes_to_the_next_and_only_at_that_attempt
-        a_dropped_unit_takes_no_place
-        a_task_needs_a_place_of_every_limit
+        a_dropped_transaction_takes_no_slot
+        a_task_needs_a_slot_of_every_limit
         what_a_workflow_says_of_its_slots_stands
         a_limit_that_nobody_has_set_has_the_usual_slots
         raised_slots_are_granted
@@ -253,8 +253,8 @@ claims! {
         higher_priority_comes_first_within_a_tenant
         low_priority_does_not_starve
         of_many_that_ask_at_once_no_more_are_given_than_there_are
-        of_many_that_leave_at_once_everybody_in_line_gets_a_turn
-        readers_see_limits_and_lines
+        when_many_leave_at_once_every_waiter_gets_a_turn
+        readers_see_limits_and_wait_queues
     }
     workers {
         a_beat_names_what_the_worker_holds
@@ -263,8 +263,8 @@ claims! {
         attempts_of_a_worker_that_left_are_lost_at_once
         a_beat_that_was_overtaken_does_not_turn_time_back
         silent_workers_are_forgotten
-        whoever_is_heard_of_again_loses_nothing_and_is_not_forgotten
-        what_a_worker_is_told_it_hears_when_it_next_beats_or_leaves
+        a_worker_that_sends_a_heartbeat_again_loses_nothing_and_is_not_forgotten
+        a_worker_receives_its_command_with_its_next_heartbeat_or_when_it_leaves
         of_several_orders_the_first_stands_unless_it_is_to_be_killed
         nobody_can_be_told_anything_who_is_not_known
     }
@@ -312,7 +312,7 @@ claims! {
     dead_letters {
         dead_letters_come_newest_first
         the_same_dead_letter_again_changes_nothing
-        any_dead_letter_can_be_buried
+        any_message_can_be_dead_lettered
         pages_of_dead_letters_neither_repeat_nor_leave_out
         dead_letters_are_filtered_by_source_and_text
         a_dead_letter_is_there_until_it_is_thrown_away

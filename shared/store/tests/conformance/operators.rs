@@ -1,4 +1,4 @@
-//! Claims about what people have done anew.
+//! Claims about what people rerun.
 
 use model::change::Recheck;
 use model::task::Tally;

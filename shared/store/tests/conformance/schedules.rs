@@ -77,7 +77,7 @@ pub(crate) async fn the_same_instants_stay_undecided_through_a_change(store: Sub
     let found = all(&store).await.remove(0);
     assert_eq!((found.decided_until, found.owed), (far.decided_until, far.owed));
     assert_eq!((found.due_at, found.schedule), (Some(at(20)), other));
-    // Whoever read it before writes nothing any more.
+    // A process that read it before can no longer write it.
     assert!(!store.save_schedule(&far).await.unwrap());
 }
 

@@ -50,7 +50,7 @@ async fn fail(store: &Subject, run: RunId) {
     step(&**store, run, forget).await.unwrap();
 }
 
-pub(crate) async fn whoever_asks_first_carries_it_out_and_the_others_wait(store: Subject) {
+pub(crate) async fn the_first_task_that_asks_executes_it_and_the_others_wait(store: Subject) {
     let id = owner(&store).await;
     let (second, third) = (key(run_id(2), 4), key(run_id(3), 0));
     assert_eq!(share(&store, &ask(third, "monday")).await.unwrap(), Share::Wait(key(id, 0)));
@@ -69,7 +69,7 @@ pub(crate) async fn a_task_that_waits_says_for_whom(store: Subject) {
     assert_eq!(waits, [None, Some(key(id, 0)), None]);
 }
 
-pub(crate) async fn the_owner_that_asks_again_is_told_so_again(store: Subject) {
+pub(crate) async fn the_owner_that_asks_again_still_owns_it(store: Subject) {
     let id = owner(&store).await;
     let again = ShareAsk { attempt: 2, ..ask(key(id, 0), "monday") };
     assert_eq!(share(&store, &again).await.unwrap(), Share::Own);
@@ -98,7 +98,7 @@ pub(crate) async fn keys_may_be_empty_long_or_hold_anything(store: Subject) {
     }
 }
 
-pub(crate) async fn a_fresh_success_is_taken_by_whoever_asks_later(store: Subject) {
+pub(crate) async fn a_fresh_success_is_reused_by_tasks_that_ask_later(store: Subject) {
     let id = owner(&store).await;
     end(&store, id, 100, Some(json!({"eur": 1}))).await;
     let reuse = Share::Reuse(key(id, 0), json!({"eur": 1}));
@@ -167,7 +167,7 @@ pub(crate) async fn a_task_waits_for_one_owner_at_its_latest_attempt(store: Subj
     assert_eq!(store.waiters(next, 9).await.unwrap(), [(waits, 2)]);
 }
 
-pub(crate) async fn whoever_is_to_carry_it_out_or_takes_what_is_there_no_longer_waits(store: Subject) {
+pub(crate) async fn a_task_that_owns_or_reuses_an_execution_no_longer_waits(store: Subject) {
     let id = owner(&store).await;
     let (second, third) = (example(&*store, 2).await, key(run_id(3), 0));
     for waits in [key(second, 0), third] {
@@ -182,7 +182,7 @@ pub(crate) async fn whoever_is_to_carry_it_out_or_takes_what_is_there_no_longer_
     assert_eq!(store.waiters(key(id, 0), 9).await.unwrap(), []);
 }
 
-/// A task that waited in vain asks again in the unit that woke it, and then is in that state.
+/// A task that waited in vain asks again in the transaction that woke it, and then is in that state.
 async fn wake_and_ask_again(store: &Subject, state: TaskState) -> Vec<(TaskKey, u32)> {
     let id = owner(store).await;
     let (waits, next) = (example(&**store, 2).await, key(run_id(3), 0));
@@ -250,7 +250,7 @@ pub(crate) async fn of_many_that_ask_at_once_one_carries_it_out(store: Subject) 
     assert_eq!((waits, store.waiters(key(run_id(owner), 0), 9).await.unwrap().len()), (3, 3));
 }
 
-/// A second one asks while the unit of the first one is open; then that unit ends.
+/// A second task asks while the transaction of the first one is open; then that transaction ends.
 async fn second_of_two(store: &Subject, commit: bool) -> Share {
     let mut first = store.begin().await.unwrap();
     first.share(&ask(key(run_id(1), 0), "monday")).await.unwrap();
@@ -269,11 +269,11 @@ async fn second_of_two(store: &Subject, commit: bool) -> Share {
     second.await.unwrap()
 }
 
-pub(crate) async fn whoever_asks_meanwhile_finds_what_was_committed(store: Subject) {
+pub(crate) async fn a_task_that_asks_meanwhile_finds_what_was_committed(store: Subject) {
     assert_eq!(second_of_two(&store, true).await, Share::Wait(key(run_id(1), 0)));
 }
 
-pub(crate) async fn whoever_asks_meanwhile_takes_the_place_of_one_who_gave_up(store: Subject) {
+pub(crate) async fn a_task_that_asks_meanwhile_replaces_an_owner_that_gave_up(store: Subject) {
     assert_eq!(second_of_two(&store, false).await, Share::Own);
 }
 

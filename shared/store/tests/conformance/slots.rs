@@ -36,7 +36,7 @@ fn ask(number: u128, needs: &[Limit]) -> SlotRequest {
     }
 }
 
-/// It asks again, having been told that it has a slot or to wait.
+/// It asks again, after it acquired a slot or had to wait.
 fn again(ask: &SlotRequest) -> SlotRequest {
     SlotRequest { waited: true, ..ask.clone() }
 }
@@ -76,12 +76,12 @@ pub(crate) async fn drain(
     order
 }
 
-/// So many tasks of a tenant, from a number on, that wait for the queue.
+/// Requests of a tenant for slots of the queue, numbered from `from` on.
 pub(crate) fn crowd(tenant: TenantId, from: u128, count: u128) -> Vec<SlotRequest> {
     (from..from + count).map(|number| SlotRequest { tenant, ..ask(number, &[queue()]) }).collect()
 }
 
-/// One task has the only place of the queue, and all these wait behind it.
+/// One task has the only slot of the queue, and all these wait behind it.
 pub(crate) async fn behind_one(
     store: &dyn Store,
     crowds: &[Vec<SlotRequest>],
@@ -96,7 +96,7 @@ pub(crate) async fn behind_one(
     (first, crowds.iter().flatten().map(|ask| (ask.key, ask.clone())).collect())
 }
 
-pub(crate) async fn a_place_is_given_while_there_are_some_and_then_one_waits(store: Subject) {
+pub(crate) async fn slots_are_acquired_while_some_are_free_and_then_tasks_wait(store: Subject) {
     store.set_slots(&pool(), Some(2)).await.unwrap();
     let asks = [ask(1, &[pool()]), ask(2, &[pool()]), ask(3, &[pool()])];
     let (admissions, granted_now) = admit(&*store, &asks, &[]).await;
@@ -105,7 +105,7 @@ pub(crate) async fn a_place_is_given_while_there_are_some_and_then_one_waits(sto
     assert_eq!(used(&*store, &pool()).await, (2, 1));
 }
 
-pub(crate) async fn whoever_leaves_lets_the_next_begin(store: Subject) {
+pub(crate) async fn a_task_that_leaves_lets_the_next_begin(store: Subject) {
     store.set_slots(&pool(), Some(1)).await.unwrap();
     let (first, second) = (ask(1, &[pool()]), ask(2, &[pool()]));
     admit(&*store, &[first.clone(), second.clone()], &[]).await;
@@ -138,7 +138,7 @@ pub(crate) async fn asking_again_changes_nothing(store: Subject) {
     assert_eq!(used(&*store, &pool()).await, (1, 1));
 }
 
-pub(crate) async fn whoever_leaves_the_line_is_forgotten(store: Subject) {
+pub(crate) async fn a_task_that_leaves_the_wait_queue_is_forgotten(store: Subject) {
     store.set_slots(&pool(), Some(1)).await.unwrap();
     let asks = [ask(1, &[pool()]), ask(2, &[pool()]), ask(3, &[pool()])];
     admit(&*store, &asks, &[]).await;
@@ -170,7 +170,7 @@ pub(crate) async fn what_is_given_back_goes_to_the_next_and_only_at_that_attempt
     assert_eq!(used(&*store, &pool()).await, (1, 0));
 }
 
-pub(crate) async fn a_dropped_unit_takes_no_place(store: Subject) {
+pub(crate) async fn a_dropped_transaction_takes_no_slot(store: Subject) {
     store.set_slots(&pool(), Some(1)).await.unwrap();
     let mut unit = store.begin().await.unwrap();
     let requests = vec![ask(1, &[pool()]), ask(2, &[pool()])];
@@ -180,7 +180,7 @@ pub(crate) async fn a_dropped_unit_takes_no_place(store: Subject) {
     assert_eq!(used(&*store, &pool()).await, (1, 0));
 }
 
-pub(crate) async fn a_task_needs_a_place_of_every_limit(store: Subject) {
+pub(crate) async fn a_task_needs_a_slot_of_every_limit(store: Subject) {
     store.set_slots(&pool(), Some(1)).await.unwrap();
     store.set_slots(&queue(), Some(1)).await.unwrap();
     let both = [pool(), queue()];
@@ -204,7 +204,7 @@ pub(crate) async fn what_a_workflow_says_of_its_slots_stands(store: Subject) {
     let (admissions, _) = admit(&*store, &[says(1, 1), says(2, 1)], &[]).await;
     assert_eq!(admissions, [Admission::Acquired, Admission::Waiting(limit.clone())]);
     let (admissions, granted_now) = admit(&*store, &[says(3, 3)], &[]).await;
-    assert_eq!(admissions, [Admission::Waiting(limit)], "whoever waits comes first");
+    assert_eq!(admissions, [Admission::Waiting(limit)], "tasks that wait come first");
     assert_eq!(granted_now.len(), 2, "there are three slots now");
 }
 
@@ -257,7 +257,7 @@ pub(crate) async fn a_backfill_takes_turns_by_its_weight_and_lets_live_tasks_go_
     let (first, asks) = behind_one(&*store, &crowds).await;
     let order = drain(&*store, &asks, &first, 40).await;
     let place = |one: &SlotRequest| one.backfill.is_none();
-    assert!(order[..1].iter().all(place), "whoever is live goes first, also if it comes later");
+    assert!(order[..1].iter().all(place), "a live task goes first, even if it comes later");
     let of_backfill = order[..26].iter().filter(|one| one.backfill.is_some()).count();
     assert_eq!(of_backfill, 6, "three for each ten of the others");
     // Its turns are forgotten with it.
@@ -304,7 +304,7 @@ pub(crate) async fn of_many_that_ask_at_once_no_more_are_given_than_there_are(st
     assert_eq!(used(&*store, &pool()).await, (5, 15));
 }
 
-pub(crate) async fn of_many_that_leave_at_once_everybody_in_line_gets_a_turn(store: Subject) {
+pub(crate) async fn when_many_leave_at_once_every_waiter_gets_a_turn(store: Subject) {
     store.set_slots(&queue(), Some(10)).await.unwrap();
     let under_way: Vec<SlotRequest> = (0..10).map(|number| ask(number, &[queue()])).collect();
     admit(&*store, &under_way, &[]).await;
@@ -325,7 +325,7 @@ pub(crate) async fn of_many_that_leave_at_once_everybody_in_line_gets_a_turn(sto
     assert_eq!(told, waiting.iter().map(granted).collect::<Vec<_>>());
 }
 
-pub(crate) async fn readers_see_limits_and_lines(store: Subject) {
+pub(crate) async fn readers_see_limits_and_wait_queues(store: Subject) {
     let (_, _) = behind_one(&*store, &[crowd(TENANT, 100, 3)]).await;
     let limits = store.limits(TENANT).await.unwrap();
     let seen: Vec<_> = limits.iter().map(|row| (&row.limit, row.slots, row.used, row.waiting)).collect();

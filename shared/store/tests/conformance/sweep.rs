@@ -1,4 +1,4 @@
-//! Claims about what the sweep asks: timers, check-ups, unsent messages.
+//! Claims about what the sweep asks for: timers, rechecks, unsent messages.
 
 use model::change::Recheck;
 use model::run::Counts;
@@ -251,7 +251,7 @@ pub(crate) async fn marking_messages_as_sent_twice_changes_nothing(store: Subjec
     assert_eq!(unsent(&store, 9).await, [second]);
 }
 
-pub(crate) async fn young_messages_are_left_to_whoever_wrote_them(store: Subject) {
+pub(crate) async fn young_messages_are_left_to_the_process_that_wrote_them(store: Subject) {
     let id = example(&*store, 1).await;
     let (first, second) = (post(&store, id, 10).await, post(&store, id, 20).await);
     assert_eq!(unsent(&store, 9).await, [0; 0]);
@@ -259,7 +259,7 @@ pub(crate) async fn young_messages_are_left_to_whoever_wrote_them(store: Subject
     assert_eq!(unsent(&store, 20).await, [first, second]);
 }
 
-pub(crate) async fn a_checkup_can_be_brought_forward_and_not_put_off(store: Subject) {
+pub(crate) async fn a_recheck_can_be_brought_forward_but_not_postponed(store: Subject) {
     let id = example(&*store, 1).await;
     recheck(&store, id, Recheck::At(at(60))).await;
     for (by, expected) in [(70, 60), (50, 50), (60, 50)] {

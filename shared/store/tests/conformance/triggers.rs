@@ -92,7 +92,7 @@ pub(crate) async fn a_trigger_that_waits_for_the_same_keeps_what_it_has_seen(sto
         PollRecord { watermark: json!({"n": 1}), due_at: Some(at(60)), failures: 1, paused: None };
     let before = store.trigger(&key("a")).await.unwrap().unwrap();
     let mut unit = store.begin().await.unwrap();
-    assert!(unit.sight(&key("a"), before.revision, &poll_record).await.unwrap());
+    assert!(unit.record_poll(&key("a"), before.revision, &poll_record).await.unwrap());
     unit.commit().await.unwrap();
     let other_inputs =
         Trigger { inputs: [("a".into(), json!(1))].into_iter().collect(), ..trigger("a", sensor("/in")) };
@@ -101,8 +101,8 @@ pub(crate) async fn a_trigger_that_waits_for_the_same_keeps_what_it_has_seen(sto
     assert_eq!((kept.watermark, kept.due_at, kept.failures), (json!({"n": 1}), Some(at(60)), 1));
     assert!(kept.revision > before.revision + 1, "a look that began before must not count");
     register(&*store, "h3", &[trigger("a", sensor("/out"))]).await;
-    let anew = store.trigger(&key("a")).await.unwrap().unwrap();
-    assert_eq!((anew.watermark, anew.due_at, anew.failures), (json!(null), Some(at(0)), 0));
+    let reset = store.trigger(&key("a")).await.unwrap().unwrap();
+    assert_eq!((reset.watermark, reset.due_at, reset.failures), (json!(null), Some(at(0)), 0));
 }
 
 pub(crate) async fn an_event_is_noted_once_by_each_trigger(store: Subject) {
@@ -125,7 +125,7 @@ pub(crate) async fn of_many_who_note_an_event_at_once_one_is_the_first(store: Su
     assert_eq!([a, b, c, d, e].iter().filter(|first| **first).count(), 1);
 }
 
-pub(crate) async fn what_is_noted_and_not_committed_was_never_heard_of(store: Subject) {
+pub(crate) async fn an_event_that_is_not_committed_was_never_received(store: Subject) {
     let event = TriggerEvent::new("one", "first", at(0));
     let mut unit = store.begin().await.unwrap();
     assert!(unit.note_event(&key("a"), &event).await.unwrap());
@@ -154,13 +154,13 @@ pub(crate) async fn only_the_last_event_that_is_held_back_is_taken_and_once(stor
     assert_eq!(store.agenda(at(0)).await.unwrap().trigger, None);
 }
 
-pub(crate) async fn a_sighting_is_written_over_the_revision_it_was_made_at(store: Subject) {
+pub(crate) async fn a_poll_is_recorded_over_the_revision_it_was_based_on(store: Subject) {
     register(&*store, "h1", &[trigger("a", sensor("/in"))]).await;
     let revision = store.trigger(&key("a")).await.unwrap().unwrap().revision;
     let poll_record = PollRecord { watermark: json!([1]), due_at: Some(at(60)), failures: 0, paused: None };
     for written in [true, false] {
         let mut unit = store.begin().await.unwrap();
-        assert_eq!(unit.sight(&key("a"), revision, &poll_record).await.unwrap(), written);
+        assert_eq!(unit.record_poll(&key("a"), revision, &poll_record).await.unwrap(), written);
         unit.commit().await.unwrap();
     }
     let found = store.trigger(&key("a")).await.unwrap().unwrap();
@@ -174,7 +174,7 @@ pub(crate) async fn a_trigger_that_pauses_is_not_due_until_it_goes_on(store: Sub
     let poll_record =
         PollRecord { watermark: json!(null), due_at: Some(at(60)), failures: 3, paused: Some(pause.clone()) };
     let mut unit = store.begin().await.unwrap();
-    assert!(unit.sight(&key("a"), revision, &poll_record).await.unwrap());
+    assert!(unit.record_poll(&key("a"), revision, &poll_record).await.unwrap());
     unit.commit().await.unwrap();
     assert_eq!(store.trigger(&key("a")).await.unwrap().unwrap().paused, Some(pause));
     assert_eq!(store.agenda(at(99)).await.unwrap().trigger, None);
@@ -213,15 +213,15 @@ pub(crate) async fn triggers_are_listed_by_workflow_and_name(store: Subject) {
     assert_eq!(list(one).await, ["two/a", "two/b"]);
 }
 
-pub(crate) async fn what_was_heard_of_long_ago_is_forgotten(store: Subject) {
+pub(crate) async fn old_trigger_events_are_deleted(store: Subject) {
     assert!(note(&*store, "a", &TriggerEvent::new("old", "old", at(0))).await);
     let later = at(0) + TimeDelta::days(50);
     assert!(note(&*store, "a", &TriggerEvent::new("new", "new", later)).await);
-    let heard = store.trigger_events(&key("a"), 10).await.unwrap();
-    assert_eq!(heard.iter().map(|event| event.what.as_str()).collect::<Vec<_>>(), ["new"]);
+    let events = store.trigger_events(&key("a"), 10).await.unwrap();
+    assert_eq!(events.iter().map(|event| event.what.as_str()).collect::<Vec<_>>(), ["new"]);
 }
 
-pub(crate) async fn what_a_trigger_that_is_gone_heard_of_is_forgotten_too(store: Subject) {
+pub(crate) async fn events_of_deleted_triggers_are_deleted_too(store: Subject) {
     for (name, second) in [("a", 0), ("gone", 0), ("gone", 9)] {
         let event = TriggerEvent::new(&format!("{name} {second}"), "something", at(second));
         assert!(note(&*store, name, &event).await);

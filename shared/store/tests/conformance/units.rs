@@ -1,4 +1,4 @@
-//! Claims about units: fences, locks, and all or nothing.
+//! Claims about transactions: fences, locks, and all or nothing.
 
 use model::change::Recheck;
 use model::{

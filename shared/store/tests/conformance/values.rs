@@ -31,7 +31,7 @@ pub(crate) async fn a_run_comes_back_as_it_was_saved(store: Subject) {
     assert_eq!(run(&*store, id).await, Run { revision: 1, ..saved });
 }
 
-pub(crate) async fn a_run_comes_back_with_its_parent_and_lane(store: Subject) {
+pub(crate) async fn a_run_comes_back_with_its_parent_and_concurrency_group(store: Subject) {
     let id = run_id(1);
     let mut new_run = new_run(id, version(&*store).await, 1);
     let parent = Parent { key: key(run_id(9), 4), attempt: 2, waits: true, depth: 3 };

@@ -1,4 +1,4 @@
-//! Claims about workers, what they hold and what they are told.
+//! Claims about workers, the attempts they hold and the commands they receive.
 
 use model::{Instant, TaskState, WorkerCommand, WorkerCommandKind};
 use store::{Claim, Heartbeat, HeartbeatReply, Silence, Store};
@@ -11,10 +11,10 @@ fn held(run: u128, task: u32, attempt: u32, by: u128) -> Claim {
 }
 
 fn silence(by: u128, second: i64) -> Silence {
-    Silence { worker: worker(by), heard_at: at(second) }
+    Silence { worker: worker(by), heartbeat_at: at(second) }
 }
 
-fn order(kind: WorkerCommandKind, second: i64) -> WorkerCommand {
+fn command(kind: WorkerCommandKind, second: i64) -> WorkerCommand {
     WorkerCommand { kind, actor: "ada".into(), reason: Some("it \0 hangs".into()), at: at(second) }
 }
 
@@ -34,8 +34,8 @@ pub(crate) async fn a_beat_names_what_the_worker_holds(store: Subject) {
     })
     .await
     .unwrap();
-    assert_eq!(beat(&*store, 1, 1).await, HeartbeatReply { holds: vec![held(1, 0, 1, 1)], order: None });
-    assert_eq!(beat(&*store, 3, 2).await, HeartbeatReply { holds: vec![], order: None });
+    assert_eq!(beat(&*store, 1, 1).await, HeartbeatReply { holds: vec![held(1, 0, 1, 1)], command: None });
+    assert_eq!(beat(&*store, 3, 2).await, HeartbeatReply { holds: vec![], command: None });
 }
 
 pub(crate) async fn attempts_of_a_silent_worker_are_lost(store: Subject) {
@@ -55,7 +55,7 @@ pub(crate) async fn attempts_of_a_silent_worker_are_lost(store: Subject) {
     assert_eq!(store.lost(&silent, 2).await.unwrap(), [held(1, 0, 1, 1), held(1, 1, 1, 2)]);
 }
 
-pub(crate) async fn whoever_is_heard_of_again_loses_nothing_and_is_not_forgotten(store: Subject) {
+pub(crate) async fn a_worker_that_sends_a_heartbeat_again_loses_nothing_and_is_not_forgotten(store: Subject) {
     let id = example(&*store, 1).await;
     for (task, by) in [(0, 1), (1, 2)] {
         beat(&*store, by, 10).await;
@@ -88,8 +88,11 @@ pub(crate) async fn attempts_of_a_worker_that_left_are_lost_at_once(store: Subje
 pub(crate) async fn a_beat_that_was_overtaken_does_not_turn_time_back(store: Subject) {
     beat(&*store, 1, 20).await;
     beat(&*store, 1, 10).await;
-    let heard_at = store.agenda(at(0)).await.unwrap().worker.unwrap();
-    assert!(heard_at > at(20) && heard_at < at(21), "it was heard all the same: {heard_at}");
+    let heartbeat_at = store.agenda(at(0)).await.unwrap().worker.unwrap();
+    assert!(
+        heartbeat_at > at(20) && heartbeat_at < at(21),
+        "it counts as a sign of life all the same: {heartbeat_at}"
+    );
 }
 
 pub(crate) async fn silent_workers_are_forgotten(store: Subject) {
@@ -102,13 +105,13 @@ pub(crate) async fn silent_workers_are_forgotten(store: Subject) {
     assert_eq!(store.agenda(at(0)).await.unwrap().worker, Some(at(30)));
 }
 
-pub(crate) async fn what_a_worker_is_told_it_hears_when_it_next_beats_or_leaves(store: Subject) {
+pub(crate) async fn a_worker_receives_its_command_with_its_next_heartbeat_or_when_it_leaves(store: Subject) {
     beat(&*store, 1, 10).await;
     let told =
-        WorkerCommand { reason: Some("it \u{FFFD} hangs".into()), ..order(WorkerCommandKind::Drain, 11) };
-    let stands = store.command_worker(worker(1), &order(WorkerCommandKind::Drain, 11)).await.unwrap();
+        WorkerCommand { reason: Some("it \u{FFFD} hangs".into()), ..command(WorkerCommandKind::Drain, 11) };
+    let stands = store.command_worker(worker(1), &command(WorkerCommandKind::Drain, 11)).await.unwrap();
     assert_eq!(stands.as_ref(), Some(&told));
-    assert_eq!(beat(&*store, 1, 12).await.order.as_ref(), Some(&told));
+    assert_eq!(beat(&*store, 1, 12).await.command.as_ref(), Some(&told));
     assert_eq!(store.farewell(worker(1)).await.unwrap(), Some(told));
 }
 
@@ -118,12 +121,12 @@ pub(crate) async fn of_several_orders_the_first_stands_unless_it_is_to_be_killed
     for (given, second, stands) in
         [(drain, 11, 11), (drain, 12, 11), (kill, 13, 13), (drain, 14, 13), (kill, 15, 13)]
     {
-        let standing = store.command_worker(worker(1), &order(given, second)).await.unwrap().unwrap();
+        let standing = store.command_worker(worker(1), &command(given, second)).await.unwrap().unwrap();
         assert_eq!(standing.at, at(stands), "{given:?} at {second}");
     }
 }
 
 pub(crate) async fn nobody_can_be_told_anything_who_is_not_known(store: Subject) {
-    assert_eq!(store.command_worker(worker(1), &order(WorkerCommandKind::Kill, 1)).await.unwrap(), None);
-    assert_eq!(beat(&*store, 1, 2).await.order, None);
+    assert_eq!(store.command_worker(worker(1), &command(WorkerCommandKind::Kill, 1)).await.unwrap(), None);
+    assert_eq!(beat(&*store, 1, 2).await.command, None);
 }

@@ -20,7 +20,6 @@ enum Code {
     First(&'static [&'static str]),
     /// Every one after the first.
     Rest,
-    /// Every argument.
     Any,
 }
 

@@ -33,7 +33,7 @@ enum Frame {
     Backticks,
     Double,
     Single,
-    /// `$'…'`
+    /// `$'…'`, where backslashes are escapes.
     Escapes,
     /// `${…}`, and whether that is in double quotes, where a single quote is a character like any other.
     Parameter {
@@ -44,7 +44,7 @@ enum Frame {
     Document(Document),
 }
 
-/// A here-document.
+/// A here-document whose body is read.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 struct Document {
     delimiter: String,
@@ -165,7 +165,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// Outside all quotes.
+    /// Reads the next character outside all quotes.
     fn command(&mut self, next: char) {
         let (before, rest) = self.text.split_at(self.at);
         let starts_word = before.is_empty() || before.ends_with([' ', '\t', '\n', ';', '&', '|', '(', ')']);

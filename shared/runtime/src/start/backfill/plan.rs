@@ -22,22 +22,22 @@ const MAX_PARALLEL: u32 = 100;
 /// How many of the last runs the estimate is based on.
 const HISTORY: u32 = 20;
 
-/// A backfill that is asked for.
+/// A backfill that someone requests.
 #[derive(Clone, PartialEq, Debug)]
 pub struct NewBackfill {
-    /// The id it shall have; asking twice for one id creates one.
+    /// The id of the backfill; two requests with one id create one.
     pub id: BackfillId,
-    /// For whom.
+    /// The tenant that its runs belong to.
     pub tenant: TenantId,
-    /// Of which workflow.
+    /// The name of the workflow.
     pub workflow: String,
-    /// Whose dates; may be left out where the workflow has one schedule or none.
+    /// The schedule whose dates it covers; may be left out if the workflow has one schedule or none.
     pub schedule: Option<String>,
-    /// From when on: an instant, or what clocks of the schedule's zone show.
+    /// The first date: an instant, or a local time in the schedule's time zone.
     pub from: String,
-    /// Until when, that included; all of it if it is a day.
+    /// The last date, inclusive; the whole day if it is a day.
     pub to: String,
-    /// The most active runs.
+    /// The maximum number of active runs.
     pub max_parallel: u32,
     /// How many turns it gets where slots are short, for ten turns of the tenant's live tasks.
     pub weight: u32,
@@ -45,14 +45,14 @@ pub struct NewBackfill {
     pub rerun: Rerun,
     /// The number of the version that its runs take; none for the active one.
     pub version: Option<i32>,
-    /// Who asks.
+    /// The caller who requests it.
     pub by: String,
 }
 
-/// What a backfill would do.
+/// What a backfill would do, before it is created.
 #[derive(Clone, PartialEq, Debug)]
 pub struct BackfillPlan {
-    /// The backfill.
+    /// The backfill as it would be created.
     pub record: BackfillRecord,
     /// The dates that get a run.
     pub dates: Vec<BackfillDate>,

@@ -8,8 +8,8 @@ use store::{BackfillDate, BackfillRecord, BackfillState, DateStep};
 use super::LOOK;
 use crate::{Backfills, Result};
 
-/// A change is tried so often, while others change the same.
-const TRIES: u32 = 10;
+/// How often a change is tried while others change the same backfill.
+const MAX_TRIES: u32 = 10;
 
 /// How long to wait for processes that still create runs for a backfill that was cancelled.
 const STRAGGLERS: TimeDelta = TimeDelta::minutes(10);
@@ -20,11 +20,11 @@ const UNFINISHED: [RunState; 4] = [RunState::Queued, RunState::Running, RunState
 /// What someone wants of a backfill.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Steer {
-    /// No more runs shall begin; those under way go on.
+    /// Begin no more runs; active ones go on.
     Pause,
-    /// It shall go on, also if it was cancelled: what was cancelled with it is rerun.
+    /// Continue, even if it was cancelled: runs that were cancelled with it are rerun.
     Resume,
-    /// It shall end, and so shall its runs.
+    /// Cancel it, together with its runs.
     Cancel,
 }
 
@@ -93,7 +93,7 @@ impl Backfills<'_> {
         Ok(())
     }
 
-    /// A run that began while its backfill was being cancelled did not hear of it.
+    /// Cancels runs that began while their backfill was being cancelled.
     pub(super) async fn stop_what_was_cancelled(self, id: BackfillId) -> Result<()> {
         match self.runtime.store.any_backfill(id).await? {
             Some(record) if record.state == BackfillState::Cancelled => self.cancel_runs(&record).await,
@@ -107,7 +107,7 @@ impl Backfills<'_> {
         id: BackfillId,
         change: impl Fn(BackfillRecord) -> BackfillRecord,
     ) -> Result<Option<BackfillRecord>> {
-        for _ in 0..TRIES {
+        for _ in 0..MAX_TRIES {
             let Some(record) = self.runtime.store.any_backfill(id).await? else { return Ok(None) };
             let changed = change(record.clone());
             if changed == record || self.runtime.store.save_backfill(&changed).await? {

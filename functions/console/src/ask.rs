@@ -26,7 +26,6 @@ pub(crate) struct Ask {
     caller: Caller,
 }
 
-/// An error response.
 #[derive(Deserialize)]
 struct No {
     message: String,
@@ -53,7 +52,7 @@ impl Ask {
         }
     }
 
-    /// Has something done.
+    /// Sends a request that changes something.
     pub(crate) async fn post<T: DeserializeOwned>(&self, path: &str, body: &Value) -> Result<T, Refused> {
         self.send(Method::POST, path, Some(body)).await
     }

@@ -8,13 +8,12 @@ use model::{Event, EventKind, Instant, Task, TaskState};
 pub(crate) enum Phase {
     /// Waits for the tasks it depends on.
     Upstream,
-    /// Waits for a place of a limit.
+    /// Waits for a slot of a limit.
     Limit,
-    /// Has a place; its message is on its way to a worker.
+    /// Has its slots; its message is on its way to a worker.
     Queue,
-    /// A worker has taken it and makes ready.
+    /// A worker has claimed it and prepares to run it.
     Start,
-    /// Runs.
     Work,
     /// Sleeps, waits for a person, or for the delay before its next attempt.
     Rest,
@@ -33,11 +32,10 @@ impl Phase {
         }
     }
 
-    /// In words.
     pub(crate) fn words(self) -> &'static str {
         match self {
             Self::Upstream => "waited for upstream",
-            Self::Limit => "waited for a place",
+            Self::Limit => "waited for a slot",
             Self::Queue => "was in the queue",
             Self::Start => "was starting",
             Self::Work => "ran",

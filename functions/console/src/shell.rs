@@ -104,7 +104,7 @@ impl Shell {
     }
 }
 
-/// A cookie's value.
+/// The value of a cookie of the request.
 pub(crate) fn cookie(parts: &Parts, name: &str) -> Option<String> {
     let sent = parts.headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     let mut pairs = sent.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));

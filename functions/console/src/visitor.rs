@@ -16,7 +16,6 @@ use crate::shell::Shell;
 /// The reader of a page: somebody with a token or a session, or whom a proxy has signed in, or where pages are open, the person at this machine.
 /// Whether they really sent what changes something is for [`Sent`](crate::sent::Sent) to check.
 pub(crate) struct Visitor {
-    /// Who they are.
     pub(crate) caller: Caller,
     /// What they may see.
     pub(crate) data: Reader,

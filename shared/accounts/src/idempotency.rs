@@ -12,7 +12,7 @@ use crate::{Accounts, MAX_PRUNED, Result};
 pub struct IdempotencyKey {
     /// The tenant that the request is for.
     pub tenant: TenantId,
-    /// The caller.
+    /// The caller who chose the key.
     pub actor: String,
     /// The key that the caller chose.
     pub key: String,
@@ -21,11 +21,11 @@ pub struct IdempotencyKey {
 /// A response that can be sent again.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RecordedResponse {
-    /// The status.
+    /// The status of the response.
     pub status: u16,
     /// The headers worth repeating, in order.
     pub headers: Vec<(String, String)>,
-    /// The body.
+    /// The body of the response.
     pub body: Vec<u8>,
 }
 

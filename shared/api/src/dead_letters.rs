@@ -31,10 +31,10 @@ pub struct ListQuery {
     pub cursor: Option<String>,
 }
 
-/// A dead letter.
+/// A message that could not be processed.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct DeadLetterView {
-    /// Its id.
+    /// The id of the dead letter.
     pub id: String,
     /// When it was dead-lettered.
     #[schemars(with = "crate::openapi::shapes::Time")]
@@ -63,7 +63,7 @@ pub struct DeadLetterView {
 pub enum Action {
     /// Publish their messages again.
     Replay,
-    /// Delete them.
+    /// Delete the dead letters.
     Discard,
 }
 
@@ -83,7 +83,7 @@ pub struct BulkFilter {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "DeadLetterBulkBody")]
 pub struct BulkBody {
-    /// What to do.
+    /// The action to apply to each.
     pub action: Action,
     /// The dead letters to act on.
     #[serde(default)]

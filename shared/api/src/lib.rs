@@ -120,7 +120,7 @@ impl Api {
     }
 }
 
-/// Everything below `/api/v1`.
+/// The router of everything below `/api/v1`.
 pub fn router(api: Api) -> Router {
     let v1 = endpoints::router(&api)
         .fallback(no_such_endpoint)

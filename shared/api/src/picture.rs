@@ -19,10 +19,10 @@ const AT_ONCE: u32 = 1_000;
 /// The graph of a run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct GraphView {
-    /// The run.
+    /// The id of the run.
     #[schemars(with = "Id")]
     pub run: RunId,
-    /// The current state.
+    /// The current state of the run.
     #[schemars(with = "RunStates")]
     pub state: RunState,
     /// The tasks of its definition, in the order in which they were written.
@@ -32,12 +32,12 @@ pub struct GraphView {
 /// A task in a graph.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct NodeView {
-    /// Its name.
+    /// The name of the task.
     pub name: String,
-    /// The task type.
+    /// The type of the task.
     #[serde(rename = "type")]
     pub kind: String,
-    /// The current state.
+    /// The current state of the task.
     #[schemars(with = "TaskStates")]
     pub state: TaskState,
     /// The current attempt; 0 before the first.
@@ -49,7 +49,7 @@ pub struct NodeView {
     /// When its current attempt started.
     #[schemars(with = "Option<Time>")]
     pub started_at: Option<Instant>,
-    /// When it ended.
+    /// When the task ended; null until then.
     #[schemars(with = "Option<Time>")]
     pub finished_at: Option<Instant>,
 }

@@ -77,7 +77,7 @@ pub async fn list(
 /// What a task delivered.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct OutputView {
-    /// Its last attempt.
+    /// The number of its last attempt.
     pub attempt: u32,
     /// What it delivered; null where it succeeded and delivered nothing, or where that was deleted since.
     pub output: Value,

@@ -38,13 +38,13 @@ pub struct PauseBody {
     pub reason: Option<String>,
 }
 
-/// A trigger.
+/// A trigger and its present state.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 #[schemars(rename = "TriggerDetail")]
 pub struct TriggerView {
     /// The workflow that it starts runs of.
     pub workflow: String,
-    /// Its name there.
+    /// Its name within the workflow.
     pub name: String,
     /// `event`, `webhook`, `workflow` or `sensor`.
     pub kind: String,
@@ -52,7 +52,7 @@ pub struct TriggerView {
     pub on: Value,
     /// Its filter, if it has one.
     pub filter: Option<String>,
-    /// Its last event.
+    /// The last event that it received.
     pub last_event: Option<EventView>,
     /// What its sensor has seen.
     pub watermark: Value,
@@ -78,10 +78,10 @@ pub struct TriggerView {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 #[schemars(rename = "TriggerEventView")]
 pub struct EventView {
-    /// When.
+    /// When the trigger received the event.
     #[schemars(with = "crate::openapi::shapes::Time")]
     pub at: Instant,
-    /// What it was.
+    /// A short description of the event.
     pub what: String,
     /// The run that it started.
     #[schemars(with = "Option<crate::openapi::shapes::Id>")]
@@ -120,13 +120,14 @@ impl TriggerView {
 /// A page of triggers, by workflow and name.
 pub async fn list(api: &Api, caller: &Caller, query: &ListQuery) -> Result<Page<TriggerView>, Problem> {
     let wanted = Wanted::<(String, String)>::read(query.limit, query.cursor.as_deref())?;
-    let triggers = api.reader(caller).triggers(query.workflow.clone(), wanted.after, wanted.limit).await?;
+    let triggers =
+        api.reader(caller).triggers().list(query.workflow.clone(), wanted.after, wanted.limit).await?;
     Ok(Page::of(triggers).map(|record| TriggerView::new(record, Vec::new())))
 }
 
 /// One trigger with its last events.
 pub async fn show(api: &Api, caller: &Caller, key: &TriggerKey) -> Result<TriggerView, Problem> {
-    match api.reader(caller).trigger(&key.workflow, &key.name, MAX_EVENTS).await {
+    match api.reader(caller).triggers().get(&key.workflow, &key.name, MAX_EVENTS).await {
         Err(read::Error::Denied(auth::Denied::NotFound(_))) => Err(no_such(key)),
         found => found.map(|(record, events)| TriggerView::new(record, events)).map_err(Problem::from),
     }

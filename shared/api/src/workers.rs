@@ -53,8 +53,8 @@ async fn view(api: &Api, record: WorkerRecord) -> Result<WorkerView, Problem> {
         host: facts.map(|facts| facts.host.clone()),
         version: facts.map(|facts| facts.version.clone()),
         since: facts.map(|facts| facts.since),
-        heard_at: heartbeat_at,
-        order: command,
+        heartbeat_at,
+        command,
         attempts,
         breakers: facts
             .map(|facts| facts.breakers.iter().map(BreakerView::from).collect())

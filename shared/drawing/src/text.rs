@@ -67,9 +67,9 @@ fn parents(graph: &Graph, task: TaskIndex) -> String {
 
 #[derive(Default)]
 struct Rails {
-    /// For each rail the tasks that have still to branch off it; none where there is no rail.
+    /// The tasks that have yet to branch off each rail; empty where there is no rail.
     open: Vec<BTreeSet<usize>>,
-    /// Where the row above has a task that leads nowhere: nothing may start right below, as if they went together.
+    /// The rail on which the row above ended: a task right below it would look connected.
     closed: Option<usize>,
 }
 
@@ -83,15 +83,15 @@ impl Rails {
             }
         }
         let onwards = dependants(graph, task);
-        let at = self.seat(&entries, &onwards);
+        let at = self.rail_for(&entries, &onwards);
         let row = self.draw(&entries, at);
         self.closed = onwards.is_empty().then_some(at);
         self.open[at] = onwards;
         row
     }
 
-    /// The rail that a task stands on: one that leads where it leads, else one that ends here, else a free one.
-    fn seat(&mut self, entries: &BTreeSet<usize>, onwards: &BTreeSet<usize>) -> usize {
+    /// The rail of a task: one that leads to the same tasks, else one that ends here, else a free one.
+    fn rail_for(&mut self, entries: &BTreeSet<usize>, onwards: &BTreeSet<usize>) -> usize {
         let is_free = |rail: &usize| self.open.get(*rail).is_none_or(BTreeSet::is_empty);
         let leads_there = |rail: &usize| self.open[*rail] == *onwards && !entries.contains(rail);
         let shared = (0..self.open.len()).find(|rail| !onwards.is_empty() && leads_there(rail));

@@ -25,20 +25,22 @@ mod timers;
 mod triggers;
 mod workflows;
 
+pub use backfills::Backfills;
 pub use change_feed::{ChangeFeed, FeedCursor, FeedItem, FeedPage};
 pub use database::Database;
 pub use error::{Error, Result};
-pub use limits::{ClaimedTask, Contender};
+pub use limits::{ClaimedTask, Contender, Slots};
 pub use listing::Listing;
 pub use platform::{Health, Platform, WorkerRecord};
 pub use queues::FairnessGroupRecord;
 pub use reader::Reader;
 pub use run::RunReader;
-pub use runs::{RunCursor, RunFilter, RunSort, RunSummary};
-pub use schedules::StartRecord;
-pub use tenants::TenantRecord;
-pub use timers::{TimerCursor, TimerFilter, TimerRecord};
-pub use workflows::{WorkflowCursor, WorkflowFilter, WorkflowSort};
+pub use runs::{RunCursor, RunFilter, RunSort, RunSummary, Runs};
+pub use schedules::{Schedules, StartRecord};
+pub use tenants::{TenantRecord, Tenants};
+pub use timers::{TimerCursor, TimerFilter, TimerRecord, Timers};
+pub use triggers::Triggers;
+pub use workflows::{WorkflowCursor, WorkflowFilter, WorkflowSort, Workflows};
 
 // The rows that reads return.
 pub use store::{

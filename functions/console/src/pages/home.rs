@@ -71,7 +71,7 @@ pub(crate) async fn page(State(console): At, visitor: Visitor) -> Answer {
     let workers: Option<Page<WorkerView>> = visitor.ask.get_if_allowed("/workers?limit=50").await?;
     let letters = visitor.ask.get_if_allowed("/dead-letters?limit=5").await?;
     let since = now - TimeDelta::days(1);
-    let runs = visitor.data.pulse(since, PULSE).await?;
+    let runs = visitor.data.runs().pulse(since, PULSE).await?;
     // With too many runs to count in a day, the chart covers a shorter time.
     let from = if runs.len() == PULSE as usize { runs.last().map_or(since, |run| run.0) } else { since };
     let failures = runs.iter().filter(|(_, state)| *state == RunState::Failed).count();
@@ -118,7 +118,7 @@ fn due(schedules: &[ScheduleView]) -> Vec<(Instant, String, String)> {
 async fn asking(console: &Console, visitor: &Visitor) -> Result<Vec<Asking>, Refused> {
     let filter = RunFilter { state: Some(RunState::Running), limit: ASKED, ..RunFilter::default() };
     let (mut asked, mut graphs) = (Vec::new(), BTreeMap::new());
-    for reader in visitor.data.runs(&filter).await? {
+    for reader in visitor.data.runs().readable(&filter).await? {
         let run = &reader.record().run;
         let sleeps = run.counts.present().any(|(state, _)| state == TaskState::Sleeping);
         let graph = console.graph(run.version).await?;
@@ -127,7 +127,7 @@ async fn asking(console: &Console, visitor: &Visitor) -> Result<Vec<Asking>, Ref
             asked.push(reader);
         }
     }
-    let outlines = visitor.data.outlines(&asked).await?;
+    let outlines = visitor.data.runs().outlines(&asked).await?;
     let mut found = Vec::new();
     for (run, task) in outlines.iter().filter(|(_, task)| task.state == TaskState::Sleeping) {
         let Some((workflow, graph)) = graphs.get(run) else { continue };
@@ -149,7 +149,7 @@ impl HomePage {
             && self.late.is_empty()
     }
 
-    /// How many tasks wait for a place of a queue.
+    /// How many tasks wait for a slot of a queue.
     fn depth(&self) -> u32 {
         self.queues.iter().map(|queue| queue.waiting).sum()
     }

@@ -169,10 +169,10 @@ pub(crate) struct TextQuery {
 pub(crate) async fn text(
     State(console): At,
     visitor: Visitor,
-    place: Result<Path<(RunId, String)>, Problem>,
+    path: Result<Path<(RunId, String)>, Problem>,
     query: Result<Query<TextQuery>, Problem>,
 ) -> Result<Response, Refused> {
-    let (Path((id, name)), Query(wanted)) = (place?, query?);
+    let (Path((id, name)), Query(wanted)) = (path?, query?);
     let view: TaskView = visitor.ask.get(&format!("/runs/{id}/tasks/{}", part(&name))).await?;
     let (run, graph) = console.run(&visitor, id).await?;
     let index = task::find(&run, &graph, &view).await?.index;

@@ -79,7 +79,7 @@ impl RunsQuery {
         format!("/runs{}", query([("workflow", workflow), ("state", state), ("parent", parent)]))
     }
 
-    /// The next page.
+    /// The address of the next page, which begins at this cursor.
     fn from(&self, cursor: &str) -> String {
         let page = (self.page.unwrap_or(1) + 1).to_string();
         let query = query([

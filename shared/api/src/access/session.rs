@@ -31,9 +31,9 @@ pub const CSRF_HEADER: &str = "x-ebb-csrf";
 
 /// How people sign in, and how their sessions are kept.
 pub struct Sessions {
-    /// Who they sign in with.
+    /// The identity provider that they sign in with.
     pub sign_in: SignIn,
-    /// Seals sessions.
+    /// The seal on session cookies.
     pub seal: Seal,
     /// Whether browsers send cookies by HTTPS only: off only on this machine itself.
     secure: bool,
@@ -42,14 +42,14 @@ pub struct Sessions {
 /// A person who is signed in.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Session {
-    /// Random.
+    /// A random id, by which a session can be ended.
     id: String,
-    /// Who.
+    /// The identity that the provider confirmed.
     pub identity: Identity,
 }
 
 impl Session {
-    /// A new session.
+    /// Creates a session with a random id.
     pub fn new(identity: Identity) -> Self {
         Self { id: auth::random(), identity }
     }

@@ -47,7 +47,7 @@ pub struct TokenBody {
 /// A service token as callers see it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TokenView {
-    /// Its id.
+    /// The id of the token.
     #[schemars(with = "crate::openapi::shapes::Id")]
     pub id: Uuid,
     /// What it is for.
@@ -60,18 +60,18 @@ pub struct TokenView {
     pub workflows: String,
     /// `active`, `expired` or `revoked`.
     pub state: String,
-    /// When it was made.
+    /// When it was created.
     #[schemars(with = "crate::openapi::shapes::Time")]
     pub created_at: Instant,
-    /// Who made it.
+    /// The account or service token that created it.
     pub created_by: String,
-    /// When it expires.
+    /// When it expires by itself.
     #[schemars(with = "crate::openapi::shapes::Time")]
     pub expires_at: Instant,
     /// When it was revoked.
     #[schemars(with = "Option<crate::openapi::shapes::Time>")]
     pub revoked_at: Option<Instant>,
-    /// Who revoked it.
+    /// The account or service token that revoked it.
     pub revoked_by: Option<String>,
     /// The token itself; only in the response that created it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

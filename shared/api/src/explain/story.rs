@@ -117,6 +117,11 @@ impl<'a> Story<'a> {
         self.last(task.index, kind).filter(|event| event.at >= task.since)
     }
 
+    /// An instant, for a sentence.
+    pub(super) fn moment(&self, at: Instant) -> String {
+        words::moment(at, self.now)
+    }
+
     /// Who did something, when, and why.
     pub(super) fn actor(&self, event: &Event) -> String {
         let reason = event.data["reason"].as_str().map(|reason| format!(": {}", words::quote(reason)));

@@ -25,7 +25,7 @@ pub(super) fn list(items: impl IntoIterator<Item = String>) -> String {
     }
 }
 
-/// A limit that a task needs a place of.
+/// A limit that a task needs a slot of.
 pub(super) fn limit(limit: &Limit) -> String {
     match limit {
         Limit::Pool(_, name) => format!("the pool `{name}`"),

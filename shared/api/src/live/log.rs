@@ -44,7 +44,7 @@ pub struct FollowQuery {
 pub struct FollowedView {
     /// The attempt that wrote it.
     pub attempt: u32,
-    /// The line.
+    /// The line itself, in the same object.
     #[serde(flatten)]
     pub line: LineView,
 }

@@ -30,7 +30,7 @@ macro_rules! plain {
 }
 
 plain! {
-    /// An id.
+    /// An id: a UUID.
     Id => json_schema!({"type": "string", "format": "uuid"});
     /// An instant, in UTC.
     Time => json_schema!({"type": "string", "format": "date-time"});
@@ -50,11 +50,11 @@ plain! {
     Definition => json_schema!({"type": "object"});
 }
 
-/// One typed input.
+/// An input of a workflow, with its type.
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "only its schema is used")]
 pub(crate) struct Input {
-    /// Its name.
+    /// The name of the input.
     name: String,
     /// What a value must be.
     #[serde(rename = "type")]
@@ -74,12 +74,12 @@ pub(crate) struct Input {
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "only its schema is used")]
 pub(crate) struct WorkerCommand {
-    /// `drain` or `kill`.
+    /// The command: `drain` or `kill`.
     kind: Word,
     /// Who gave the command.
     actor: String,
     /// The reason, if one was given.
     reason: Option<String>,
-    /// When.
+    /// When the command was given.
     at: Time,
 }

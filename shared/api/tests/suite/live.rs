@@ -16,20 +16,20 @@ use crate::world::{World, token};
 const DEADLINE: Duration = Duration::from_secs(120);
 
 /// One who listens, and what it has read and not looked at.
-struct Ear {
+struct EventStream {
     stream: BodyDataStream,
     read: String,
 }
 
 /// One event, as it was sent.
 #[derive(Debug, Default)]
-struct Heard {
+struct SentEvent {
     id: Option<String>,
     name: Option<String>,
     data: Option<Value>,
 }
 
-impl Ear {
+impl EventStream {
     async fn open(world: &World, path: &str, last: Option<&str>) -> Self {
         let headers: Vec<(&str, &str)> = last.map(|last| ("last-event-id", last)).into_iter().collect();
         let response = world.open(path, &headers).await;
@@ -38,7 +38,7 @@ impl Ear {
         Self { stream: response.into_body().into_data_stream(), read: String::new() }
     }
 
-    async fn next(&mut self) -> Heard {
+    async fn next(&mut self) -> SentEvent {
         loop {
             if let Some((event, rest)) = self.read.split_once("\n\n") {
                 let (event, rest) = (event.to_owned(), rest.to_owned());
@@ -51,54 +51,54 @@ impl Ear {
         }
     }
 
-    /// The next events that say something.
-    async fn told(&mut self, count: usize) -> Vec<Heard> {
-        let mut told = Vec::new();
-        while told.len() < count {
-            let heard = self.next().await;
-            if heard.data.is_some() {
-                told.push(heard);
+    /// The next events that carry data.
+    async fn events(&mut self, count: usize) -> Vec<SentEvent> {
+        let mut events = Vec::new();
+        while events.len() < count {
+            let event = self.next().await;
+            if event.data.is_some() {
+                events.push(event);
             }
         }
-        told
+        events
     }
 
-    /// Nothing is said for so long that the reader must have passed several times.
-    async fn hears_nothing(&mut self) {
-        let wait = tokio::time::timeout(Duration::from_millis(700), self.told(1));
-        assert!(wait.await.is_err(), "something was told");
+    /// No event arrives while the feed polls several times.
+    async fn receives_nothing(&mut self) {
+        let wait = tokio::time::timeout(Duration::from_millis(700), self.events(1));
+        assert!(wait.await.is_err(), "an event was sent");
     }
 }
 
-fn parse(text: &str) -> Heard {
-    let mut heard = Heard::default();
+fn parse(text: &str) -> SentEvent {
+    let mut event = SentEvent::default();
     for (field, value) in text.lines().filter_map(|line| line.split_once(": ")) {
         match field {
-            "id" => heard.id = Some(value.to_owned()),
-            "event" => heard.name = Some(value.to_owned()),
-            "data" => heard.data = Some(serde_json::from_str(value).unwrap()),
+            "id" => event.id = Some(value.to_owned()),
+            "event" => event.name = Some(value.to_owned()),
+            "data" => event.data = Some(serde_json::from_str(value).unwrap()),
             _ => {}
         }
     }
-    heard
+    event
 }
 
-fn types(told: &[Heard]) -> Vec<&str> {
-    told.iter().map(|heard| heard.data.as_ref().unwrap()["type"].as_str().unwrap()).collect()
+fn types(events: &[SentEvent]) -> Vec<&str> {
+    events.iter().map(|event| event.data.as_ref().unwrap()["type"].as_str().unwrap()).collect()
 }
 
 #[tokio::test]
 async fn a_change_reaches_a_listener() {
     let world = World::with_hello().await;
-    let mut ear = Ear::open(&world, "/events", None).await;
-    ear.next().await;
+    let mut stream = EventStream::open(&world, "/events", None).await;
+    stream.next().await;
     let run = world.start().await;
-    let told = ear.told(2).await;
-    assert_eq!(types(&told), ["run.created", "run.started"]);
-    let told = told[0].data.clone().unwrap();
-    assert_eq!(told["run"], json!(run));
+    let events = stream.events(2).await;
+    assert_eq!(types(&events), ["run.created", "run.started"]);
+    let first = events[0].data.clone().unwrap();
+    assert_eq!(first["run"], json!(run));
     assert_eq!(
-        (&told["workflow"], &told["seq"], &told["state"]),
+        (&first["workflow"], &first["seq"], &first["state"]),
         (&json!("hello"), &json!(0), &json!("running"))
     );
 }
@@ -107,53 +107,53 @@ async fn a_change_reaches_a_listener() {
 async fn a_listener_gets_what_it_asked_for_and_no_more() {
     let world = World::with_hello().await;
     let run = world.start().await;
-    let mut of_another = Ear::open(&world, "/events?workflow=other", None).await;
-    let mut of_hello = Ear::open(&world, "/events?workflow=hello", None).await;
-    let mut of_run = Ear::open(&world, &format!("/events?run={run}"), None).await;
+    let mut of_another = EventStream::open(&world, "/events?workflow=other", None).await;
+    let mut of_hello = EventStream::open(&world, "/events?workflow=hello", None).await;
+    let mut of_run = EventStream::open(&world, &format!("/events?run={run}"), None).await;
     world.start().await;
     world.report(run, 0, Ok(json!("hello"))).await;
-    let told = of_run.told(2).await;
-    assert_eq!(told[0].data.as_ref().unwrap()["task"], "greet");
-    assert!(told.iter().all(|heard| heard.data.as_ref().unwrap()["run"] == json!(run)));
-    of_hello.told(4).await;
-    of_another.hears_nothing().await;
+    let events = of_run.events(2).await;
+    assert_eq!(events[0].data.as_ref().unwrap()["task"], "greet");
+    assert!(events.iter().all(|event| event.data.as_ref().unwrap()["run"] == json!(run)));
+    of_hello.events(4).await;
+    of_another.receives_nothing().await;
 }
 
 #[tokio::test]
 async fn a_listener_that_reconnects_gets_what_it_missed_once() {
     let world = World::with_hello().await;
-    let mut ear = Ear::open(&world, "/events", None).await;
-    let begin = ear.next().await.id.expect("a listener can reconnect before its first event");
+    let mut stream = EventStream::open(&world, "/events", None).await;
+    let begin = stream.next().await.id.expect("a listener can reconnect before its first event");
     let run = world.start().await;
-    let told = ear.told(3).await;
-    let last = told.iter().rev().find_map(|heard| heard.id.clone()).expect("it can be resumed");
-    drop(ear);
+    let events = stream.events(3).await;
+    let last = events.iter().rev().find_map(|event| event.id.clone()).expect("it can be resumed");
+    drop(stream);
     world.report(run, 0, Ok(json!("hello"))).await;
-    let mut again = Ear::open(&world, "/events", Some(&last)).await;
-    assert_eq!(types(&again.told(2).await), ["task.succeeded", "task.sleeping"]);
-    again.hears_nothing().await;
-    let mut from_the_beginning = Ear::open(&world, "/events", Some(&begin)).await;
-    let all = from_the_beginning.told(5).await;
+    let mut again = EventStream::open(&world, "/events", Some(&last)).await;
+    assert_eq!(types(&again.events(2).await), ["task.succeeded", "task.sleeping"]);
+    again.receives_nothing().await;
+    let mut from_the_beginning = EventStream::open(&world, "/events", Some(&begin)).await;
+    let all = from_the_beginning.events(5).await;
     let numbers: Vec<_> =
-        all.iter().map(|heard| heard.data.as_ref().unwrap()["seq"].as_i64().unwrap()).collect();
+        all.iter().map(|event| event.data.as_ref().unwrap()["seq"].as_i64().unwrap()).collect();
     assert_eq!(numbers, [0, 1, 2, 3, 4]);
 }
 
 #[tokio::test]
 async fn a_listener_with_an_unknown_cursor_gets_a_gap() {
     let world = World::with_hello().await;
-    let mut ear = Ear::open(&world, "/events", Some("long-ago")).await;
-    let told = ear.told(1).await;
-    assert_eq!(told[0].name.as_deref(), Some("gap"));
-    assert!(told[0].id.is_some(), "from here on nothing is missed");
+    let mut stream = EventStream::open(&world, "/events", Some("long-ago")).await;
+    let events = stream.events(1).await;
+    assert_eq!(events[0].name.as_deref(), Some("gap"));
+    assert!(events[0].id.is_some(), "from here on nothing is missed");
 }
 
 #[tokio::test]
 async fn one_too_many_is_refused_until_another_leaves() {
     let world = World::with_hello().await;
-    let mut ears = Vec::new();
+    let mut streams = Vec::new();
     for _ in 0..64 {
-        ears.push(Ear::open(&world, "/events", None).await);
+        streams.push(EventStream::open(&world, "/events", None).await);
     }
     let refused = world.get("/events").await;
     assert_eq!(
@@ -161,8 +161,8 @@ async fn one_too_many_is_refused_until_another_leaves() {
         (StatusCode::TOO_MANY_REQUESTS, &json!("too_many_listeners"))
     );
     assert_eq!(refused.headers["retry-after"], "1");
-    ears.pop();
-    Ear::open(&world, "/events", None).await;
+    streams.pop();
+    EventStream::open(&world, "/events", None).await;
 }
 
 #[tokio::test]

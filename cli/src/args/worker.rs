@@ -3,7 +3,7 @@
 use clap::Subcommand;
 use model::WorkerId;
 
-/// How a worker stops. It learns of it with its next heartbeat, within ten seconds.
+/// How a worker stops. The command reaches it with its next heartbeat, within ten seconds.
 #[derive(Subcommand, Clone, Debug)]
 pub enum Worker {
     /// Stop the attempts of a worker at once; other workers take over, and no retry is used

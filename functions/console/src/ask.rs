@@ -17,8 +17,8 @@ use crate::refused::Refused;
 /// All but what RFC 3986 leaves unreserved.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
-/// The longest answer that a page is made from, in bytes.
-const LONGEST: usize = 64 * 1024 * 1024;
+/// The maximum size of an API response that a page is made from.
+const MAX_RESPONSE_BYTES: usize = 64 * 1024 * 1024;
 
 /// The API, as the one who reads a page.
 pub(crate) struct Ask {
@@ -79,7 +79,7 @@ impl Ask {
             .body(body.map_or_else(Body::empty, |body| Body::from(body.to_string())));
         let request = request.map_err(|error| Problem::bad_request(error.to_string()))?;
         let (parts, body) = self.raw(request).await.into_parts();
-        let bytes = to_bytes(body, LONGEST).await.map_err(|error| Problem::internal(&error))?;
+        let bytes = to_bytes(body, MAX_RESPONSE_BYTES).await.map_err(|error| Problem::internal(&error))?;
         if parts.status.is_success() {
             return serde_json::from_slice(&bytes).map_err(|error| Problem::internal(&error).into());
         }

@@ -75,7 +75,7 @@ pub(crate) fn of_task(task: &Task, events: &[&Event], created: Instant, now: Ins
     stretches
 }
 
-/// The phase that follows on an event; none where the task has ended, nothing where it goes on as before.
+/// The phase that an event begins: `Some(None)` ends the task, `None` changes nothing.
 fn after(kind: EventKind) -> Option<Option<Phase>> {
     use EventKind as E;
     Some(match kind {
@@ -89,8 +89,8 @@ fn after(kind: EventKind) -> Option<Option<Phase>> {
     })
 }
 
-/// No event says when the work itself began; once the last attempt has ended, its row does. Before that, a worker had
-/// taken it and made ready, or it stood in the queue, if nobody has to claim such a task.
+/// Divides the last stretch at the instant the work began. No event records that instant, but the row of a task has it
+/// once its last attempt has ended. Before it, a worker prepared the attempt; an unclaimed task was in the queue.
 fn divide_last(stretches: &mut Vec<Stretch>, task: &Task) {
     let ended = matches!(task.state, TaskState::Succeeded | TaskState::Failed);
     let (Some(last), Some(started)) = (stretches.last_mut(), task.started_at) else { return };

@@ -27,7 +27,7 @@ pub(crate) fn html(page: &impl Template) -> Html<String> {
     Html(page.render().expect("templates are checked when compiled, and a text takes all"))
 }
 
-/// Text that is only text, in attributes, too. What terminals act on and nobody sees becomes visible.
+/// Escapes a text for elements and attributes, and makes control characters visible.
 pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -45,7 +45,7 @@ pub(crate) fn escaped(text: &str) -> String {
     out
 }
 
-/// Words in which names stand between backticks, with these set apart.
+/// A sentence with names in backticks, which become code.
 pub(crate) fn prose(text: &str) -> Markup {
     let mut out = String::with_capacity(text.len());
     let parts: Vec<&str> = text.split('`').collect();
@@ -166,7 +166,7 @@ pub(crate) fn shape(state: &str) -> Markup {
     Markup(format!("<svg class=\"mark\" aria-hidden=\"true\"><use href=\"#m-{state}\"/></svg>"))
 }
 
-/// A number with its thousands set apart.
+/// A number with a space between groups of three digits.
 pub(crate) fn number(number: impl fmt::Display) -> String {
     let digits = number.to_string();
     let mut out = String::new();

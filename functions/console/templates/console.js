@@ -37,7 +37,7 @@
     mark.classList.toggle("stale", stale);
     if (mark.textContent !== words) mark.textContent = words;
   };
-  // A part that somebody is filling in, has opened or reads with the keyboard is left alone.
+  // A part with focus, unsent input or an open menu is not replaced.
   const inUse = (part) => {
     const active = document.activeElement;
     if (active && part.contains(active) && active.matches("input, select, textarea, button, summary")) return true;

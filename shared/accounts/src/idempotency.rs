@@ -29,14 +29,14 @@ pub struct RecordedResponse {
     pub body: Vec<u8>,
 }
 
-/// What claiming a key for a request came to.
+/// The result of claiming a key for a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Claim {
-    /// The key is ours: the request has to be carried out.
+    /// The key is claimed: the request must be executed.
     New,
     /// Another request with this key is in progress.
     InProgress,
-    /// The request was carried out before.
+    /// The request was executed before.
     Answered(RecordedResponse),
     /// The key was used for a different request.
     Mismatch,

@@ -28,7 +28,7 @@ pub(crate) use guard::guard;
 pub use proxy::is_same_origin;
 pub use quotas::Quotas;
 pub use rates::Rates;
-pub use session::{CSRF_HEADER, LOGIN, LOGIN_PREFIX, SESSION, Session, Sessions, TENANT_COOKIE};
+pub use session::{CSRF_HEADER, LOGIN_PREFIX, LOGIN_TTL, SESSION_TTL, Session, Sessions, TENANT_COOKIE};
 pub use tokens::{TokenBody, TokenView};
 pub(crate) use tokens::{delete_token, get_tokens, post_token};
 

@@ -12,7 +12,7 @@ use read::BackfillRecord;
 use runtime::{BackfillPlan, BackfillState, NewBackfill, Rerun, Steer};
 use serde::{Deserialize, Serialize};
 
-use crate::page::{Page, Wanted};
+use crate::page::{Page, Wanted, WorkflowPageQuery};
 use crate::request::{self, Path, Query};
 use crate::{Api, Caller, error, runs, workflows};
 
@@ -24,19 +24,6 @@ pub const DEFAULT_WEIGHT: u32 = 1;
 
 /// The maximum number of dates in the response to a dry run.
 const MAX_DATES: usize = 100;
-
-/// Which backfills to list.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ListQuery {
-    /// Only of this workflow.
-    pub workflow: Option<String>,
-    /// The maximum number of items.
-    #[schemars(range(min = 1, max = 100))]
-    pub limit: Option<u32>,
-    /// The `next_cursor` of an earlier page.
-    pub cursor: Option<String>,
-}
 
 /// The backfill to start.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
@@ -239,7 +226,11 @@ async fn show(api: &Api, caller: &Caller, id: BackfillId) -> Result<BackfillView
 }
 
 /// Lists backfills, newest first.
-pub async fn list(api: &Api, caller: &Caller, query: &ListQuery) -> Result<Page<BackfillView>, Problem> {
+pub async fn list(
+    api: &Api,
+    caller: &Caller,
+    query: &WorkflowPageQuery,
+) -> Result<Page<BackfillView>, Problem> {
     let wanted = Wanted::<(Instant, BackfillId)>::read(query.limit, query.cursor.as_deref())?;
     let (workflow, reader) = (query.workflow.as_deref(), api.reader(caller));
     let Page { items, next_cursor } =
@@ -254,7 +245,7 @@ pub async fn list(api: &Api, caller: &Caller, query: &ListQuery) -> Result<Page<
 pub(crate) async fn get_list(
     State(api): State<Api>,
     caller: Caller,
-    Query(query): Query<ListQuery>,
+    Query(query): Query<WorkflowPageQuery>,
 ) -> Result<Json<Page<BackfillView>>, Problem> {
     list(&api, &caller, &query).await.map(Json)
 }

@@ -10,7 +10,7 @@ use runtime::Graph;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// Fields that are not compared as such: what they say stands in the difference in another place.
+/// Fields that are not compared as such, because another part of the difference shows them.
 const COMPARED_APART: [&str; 4] = ["name", "inputs", "tasks", "depends_on"];
 
 /// What differs between two definitions.

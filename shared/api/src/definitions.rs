@@ -28,7 +28,7 @@ pub struct Files {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct File {
-    /// Its path, as problems in it shall name it.
+    /// Its path, which error messages name.
     pub path: String,
     /// The kind of definition in it.
     #[serde(default)]

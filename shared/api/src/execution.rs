@@ -98,8 +98,7 @@ pub struct HeartbeatBody {
     pub worker: String,
 }
 
-/// What a worker holds. What it carries out and is not among this was taken from it; what is and it does not know of, it
-/// has to release.
+/// The attempts that a worker holds. It must stop every other attempt that it runs, and release those that it does not know.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct HeartbeatView {
     /// The attempts that it holds.

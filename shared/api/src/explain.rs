@@ -48,9 +48,9 @@ pub struct Explanation {
     pub state: RunState,
     /// Why, in a few sentences.
     pub summary: String,
-    /// The tasks that are worth a word: those that failed, that have not ended, that were passed over.
+    /// The tasks with something to explain: those that failed, were skipped or have not ended.
     pub tasks: Vec<TaskExplanation>,
-    /// How many more are, and were left out.
+    /// How many more such tasks there are.
     pub more: usize,
 }
 
@@ -70,7 +70,7 @@ pub struct TaskExplanation {
     /// Until when, where that is known.
     #[schemars(with = "Option<crate::openapi::shapes::Time>")]
     pub until: Option<Instant>,
-    /// For programs: what the sentences were made from.
+    /// The facts behind the sentences, for programs.
     pub details: Value,
 }
 
@@ -82,7 +82,7 @@ pub struct ExplainQuery {
     pub task: Option<String>,
 }
 
-/// What one state of a task comes to in words.
+/// The explanation of one state of a task.
 struct Explained {
     because: String,
     until: Option<Instant>,
@@ -124,7 +124,7 @@ fn worth_a_word<'a>(tasks: impl Iterator<Item = &'a Task>) -> (Vec<TaskIndex>, u
     (wanted.into_iter().take(MAX_LISTED).map(|(_, index)| index).collect(), more)
 }
 
-/// How telling a state is; none where there is nothing to explain.
+/// The importance of a state, 0 for the most important; none where there is nothing to explain.
 fn rank(state: TaskState) -> Option<usize> {
     use TaskState as S;
     const TELLING: [TaskState; 10] = [
@@ -161,7 +161,7 @@ fn briefly(story: &Story<'_>, task: &Task) -> TaskExplanation {
     TaskExplanation { task: name, state: task.state, because, since: task.since, until, details }
 }
 
-/// As briefly, with every earlier attempt and with what the task depends on.
+/// Like [`briefly`], with every earlier attempt and the tasks it depends on.
 fn in_detail(story: &Story<'_>, task: &Task) -> TaskExplanation {
     let (mut explained, index) = (briefly(story, task), task.index);
     for attempt in story.failed_attempts(index).filter(|event| event.attempt < task.attempt) {
@@ -180,7 +180,7 @@ fn in_detail(story: &Story<'_>, task: &Task) -> TaskExplanation {
     explained
 }
 
-/// Reads what there is to know about a run, and explains it.
+/// Reads the rows and events of a run, and explains it.
 pub async fn show(
     api: &Api,
     caller: &Caller,
@@ -196,7 +196,7 @@ pub async fn show(
     let run = reader.record().run.clone();
     let graph = tasks::graph(api, &run).await?;
     let mut tasks = read_tasks(&reader).await?;
-    // Of all children of fan-outs only the one that is asked for.
+    // Children of fan-outs are left out, except one that was asked for.
     tasks.extend(only.filter(|task| task.child.is_some()));
     let quiet =
         index.is_none() && worth_a_word(tasks.iter()).0.is_empty() && !has_more_events(graph.workflow());

@@ -1,7 +1,7 @@
 //! Server-sent events: changes to runs as they happen.
 //!
 //! An instance reads the change feed of a tenant once for all who listen in it, in the tenant's database role, and only
-//! while somebody listens: [`Feed`]. A listener that cannot keep up is sent a gap.
+//! while a client listens: [`Feed`]. A listener that cannot keep up is sent a gap.
 
 mod feed;
 mod listener;

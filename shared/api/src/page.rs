@@ -46,6 +46,19 @@ pub struct PageQuery {
     pub cursor: Option<String>,
 }
 
+/// Which page of a list to show, for one workflow or for all.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WorkflowPageQuery {
+    /// Only of this workflow.
+    pub workflow: Option<String>,
+    /// The maximum number of items.
+    #[schemars(range(min = 1, max = 100))]
+    pub limit: Option<u32>,
+    /// The `next_cursor` of an earlier page.
+    pub cursor: Option<String>,
+}
+
 /// The page of a list that a query asks for; `P` is the position in the list after which it begins.
 pub(crate) struct Wanted<P> {
     pub(crate) limit: u32,

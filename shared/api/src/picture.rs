@@ -14,7 +14,7 @@ use crate::views::ChildrenView;
 use crate::{Api, Caller, tasks};
 
 /// How many tasks are read at once.
-const AT_ONCE: u32 = 1_000;
+const BATCH_SIZE: u32 = 1_000;
 
 /// The graph of a run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
@@ -81,8 +81,8 @@ pub async fn graph(api: &Api, caller: &Caller, id: RunId) -> Result<GraphView, P
     let graph = tasks::graph(api, run).await?;
     let (mut nodes, mut after) = (Vec::new(), None);
     loop {
-        let rows = reader.tasks(None, after, AT_ONCE).await?;
-        let more = rows.len() == AT_ONCE as usize;
+        let rows = reader.tasks(None, after, BATCH_SIZE).await?;
+        let more = rows.len() == BATCH_SIZE as usize;
         after = rows.last().map(|record| record.task.index);
         nodes.extend(rows.into_iter().map(|record| NodeView::new(record, &graph)));
         if !more {

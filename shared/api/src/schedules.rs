@@ -12,7 +12,7 @@ use runtime::{DriftSummary, DueAt, Missed, Pause, SchedulePreview};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::page::{Page, Wanted};
+use crate::page::{Page, Wanted, WorkflowPageQuery};
 use crate::request::{self, Path, Query};
 use crate::{Api, Caller, error, workflows};
 
@@ -21,19 +21,6 @@ const MAX_SHOWN: usize = 5;
 
 /// The maximum number of next instants.
 const MAX_INSTANTS: usize = 1_000;
-
-/// Which schedules to list.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ListQuery {
-    /// Only of this workflow.
-    pub workflow: Option<String>,
-    /// The maximum number of items.
-    #[schemars(range(min = 1, max = 100))]
-    pub limit: Option<u32>,
-    /// The `next_cursor` of an earlier page.
-    pub cursor: Option<String>,
-}
 
 /// Which instants to show.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
@@ -254,7 +241,11 @@ pub fn next_of(workflow: &Workflow, from: Instant) -> Vec<NextView> {
 }
 
 /// Schedules by workflow and name.
-pub async fn list(api: &Api, caller: &Caller, query: &ListQuery) -> Result<Page<ScheduleView>, Problem> {
+pub async fn list(
+    api: &Api,
+    caller: &Caller,
+    query: &WorkflowPageQuery,
+) -> Result<Page<ScheduleView>, Problem> {
     let wanted = Wanted::<(String, String)>::read(query.limit, query.cursor.as_deref())?;
     let after = wanted.after.as_ref().map(|(workflow, name)| (workflow.as_str(), name.as_str()));
     let schedules =
@@ -284,7 +275,7 @@ pub(crate) async fn find(
 pub(crate) async fn get_list(
     State(api): State<Api>,
     caller: Caller,
-    Query(query): Query<ListQuery>,
+    Query(query): Query<WorkflowPageQuery>,
 ) -> Result<Json<Page<ScheduleView>>, Problem> {
     list(&api, &caller, &query).await.map(Json)
 }

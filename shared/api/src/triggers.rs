@@ -9,25 +9,12 @@ use runtime::TriggerPause;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::page::{Page, Wanted};
+use crate::page::{Page, Wanted, WorkflowPageQuery};
 use crate::request::{self, Path, Query};
 use crate::{Api, Caller, error};
 
 /// The maximum number of events in a response.
 const MAX_EVENTS: u32 = 20;
-
-/// Which triggers to list.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ListQuery {
-    /// Only of this workflow.
-    pub workflow: Option<String>,
-    /// The maximum number of items.
-    #[schemars(range(min = 1, max = 100))]
-    pub limit: Option<u32>,
-    /// The `next_cursor` of an earlier page.
-    pub cursor: Option<String>,
-}
 
 /// The reason for a pause.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
@@ -118,7 +105,11 @@ impl TriggerView {
 }
 
 /// A page of triggers, by workflow and name.
-pub async fn list(api: &Api, caller: &Caller, query: &ListQuery) -> Result<Page<TriggerView>, Problem> {
+pub async fn list(
+    api: &Api,
+    caller: &Caller,
+    query: &WorkflowPageQuery,
+) -> Result<Page<TriggerView>, Problem> {
     let wanted = Wanted::<(String, String)>::read(query.limit, query.cursor.as_deref())?;
     let triggers =
         api.reader(caller).triggers().list(query.workflow.clone(), wanted.after, wanted.limit).await?;
@@ -156,7 +147,7 @@ fn key(caller: &Caller, (workflow, name): (String, String)) -> TriggerKey {
 pub(crate) async fn get_list(
     State(api): State<Api>,
     caller: Caller,
-    Query(query): Query<ListQuery>,
+    Query(query): Query<WorkflowPageQuery>,
 ) -> Result<Json<Page<TriggerView>>, Problem> {
     list(&api, &caller, &query).await.map(Json)
 }

@@ -98,7 +98,7 @@ fn crossings(graph: &Columns, positions: &[usize]) -> usize {
     graph.columns.windows(2).map(|pair| crossings_after(graph, &pair[0], pair[1].len(), positions)).sum()
 }
 
-/// How many edges cross between a column and the next: pairs whose ends stand the other way round.
+/// How many edges cross between a column and the next: pairs whose ends are in the opposite order.
 fn crossings_after(graph: &Columns, column: &[usize], width: usize, positions: &[usize]) -> usize {
     // A Fenwick tree over the ends seen so far.
     let mut tree = vec![0; width + 1];

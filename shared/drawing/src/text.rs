@@ -1,6 +1,6 @@
 //! The picture as text: a task to a line, in an order in which they may run, with rails for what leads where.
 //!
-//! Everything that stands on a rail leads to everything that branches off it further down. Tasks that lead to the
+//! Every task on a rail leads to every task that branches off it further down. Tasks that lead to the
 //! same others share a rail, so a join of fifty is as narrow as a join of two.
 
 use std::collections::BTreeSet;
@@ -12,7 +12,7 @@ use crate::columns::dependants;
 use crate::label;
 
 /// More parents than this are counted, not named: the rails show them.
-const NAMED: usize = 3;
+const MAX_NAMES: usize = 3;
 
 /// Draws the graph for a terminal.
 pub fn text(graph: &Graph) -> String {
@@ -60,8 +60,8 @@ fn parents(graph: &Graph, task: TaskIndex) -> String {
     let names: Vec<&str> = parents.into_iter().map(|parent| graph.spec(parent).name.as_str()).collect();
     match names.len() {
         0 => String::new(),
-        1..=NAMED => format!("← {}", names.join(", ")),
-        count => format!("← {} and {} more", names[..NAMED - 1].join(", "), count + 1 - NAMED),
+        1..=MAX_NAMES => format!("← {}", names.join(", ")),
+        count => format!("← {} and {} more", names[..MAX_NAMES - 1].join(", "), count + 1 - MAX_NAMES),
     }
 }
 
@@ -132,7 +132,7 @@ fn head(entries: &BTreeSet<usize>, at: usize) -> char {
     }
 }
 
-/// Where a row leaves a rail that ends there or goes on.
+/// The branch of a row from a rail, which ends there or continues.
 fn branch(is_first: bool, is_last: bool, ends: bool) -> char {
     match (is_first, is_last, ends) {
         (true, _, true) => '╰',

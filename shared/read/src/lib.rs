@@ -4,6 +4,9 @@
 //! caller's tenant, and checks the caller's grants before it returns anything about a workflow. Resources a caller may
 //! not see are not found; resources they may see but not read are forbidden.
 //!
+//! A reader hands out a small reader for each subject: [`Runs`], [`Workflows`], [`Schedules`], [`Triggers`], [`Backfills`],
+//! [`Timers`], [`Slots`] and [`Tenants`].
+//!
 //! `Follow` shows run summaries. Everything else about a run (its tasks, outputs, events and logs) is read through a
 //! [`RunReader`], which exists only for callers with `Read`. What belongs to no tenant is read through a [`Platform`],
 //! which exists only for callers with a permission in every tenant.

@@ -20,7 +20,7 @@ use crate::show::{self, Markup};
 use crate::visitor::Visitor;
 
 /// The number of batches of a hundred runs that one form acts on.
-const BATCHES: usize = 20;
+const MAX_BATCHES: usize = 20;
 
 /// Which runs to show.
 #[derive(Clone, Default, Deserialize)]
@@ -135,7 +135,7 @@ async fn act_on_all(
     reason: Option<&str>,
 ) -> Result<BatchView, Refused> {
     let mut all = BatchView::default();
-    for _ in 0..BATCHES {
+    for _ in 0..MAX_BATCHES {
         let body = json!({"filter": filter, "action": action, "reason": reason, "cursor": all.next_cursor});
         let batch: BatchView = visitor.ask.post("/runs/bulk", &body).await?;
         all.count += batch.count;

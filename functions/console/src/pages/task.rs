@@ -36,7 +36,7 @@ pub(crate) struct TaskQuery {
     pub(crate) from: Option<u32>,
 }
 
-/// A task beside this one.
+/// A task that this one depends on, or the other way round.
 struct Neighbour {
     name: String,
     state: TaskState,

@@ -30,10 +30,10 @@ use crate::visitor::Visitor;
 use crate::{Console, graph, yaml};
 
 /// The number of runs in the grid.
-const RUNS: u32 = 30;
+const MAX_RUNS: u32 = 30;
 
 /// The maximum number of tasks in the grid.
-const ROWS: usize = 60;
+const MAX_ROWS: usize = 60;
 
 /// The head of every page about a workflow.
 pub(crate) struct Title {
@@ -101,7 +101,7 @@ impl FromRequestParts<Console> for Named {
 pub(crate) async fn page(Named { console, visitor, record }: Named) -> Answer {
     let name = &record.name;
     let graph = console.graph(record.version.id).await?;
-    let runs = visitor.data.runs().last(std::slice::from_ref(name), RUNS).await?;
+    let runs = visitor.data.runs().last(std::slice::from_ref(name), MAX_RUNS).await?;
     let (grid, left_out) = grid(&console, &visitor, &graph, &runs).await?;
     let schedules: ScheduleList = visitor.ask.get(&format!("/schedules/{}", part(name))).await?;
     let shown = |run: &RunSummary| (run.id, run.state, show::distance(run.created_at, visitor.shell.now));
@@ -147,7 +147,7 @@ async fn grid(
         GridRow { task, cells }
     };
     let count = graph.workflow().tasks.len();
-    Ok((names.take(ROWS).map(row).collect(), count.saturating_sub(ROWS)))
+    Ok((names.take(MAX_ROWS).map(row).collect(), count.saturating_sub(MAX_ROWS)))
 }
 
 async fn backfills(visitor: &Visitor, name: &str) -> Result<Vec<BackfillView>, Refused> {

@@ -21,7 +21,7 @@ use crate::visitor::Visitor;
 const PAGE_SIZE: u32 = 25;
 
 /// The number of last runs that a workflow's row shows.
-pub(crate) const RUNS: u32 = 20;
+pub(crate) const MAX_RUNS: u32 = 20;
 
 /// Which workflows to show: those after a name, with a text or a tag.
 #[derive(Clone, Default, Deserialize)]
@@ -73,7 +73,7 @@ pub(crate) async fn page(visitor: Visitor, wanted: Result<Query<WorkflowsQuery>,
     tags.dedup();
     let names: Vec<String> = found.iter().map(|record| record.name.clone()).collect();
     let mut runs: BTreeMap<String, Vec<RunSummary>> = BTreeMap::new();
-    for run in visitor.data.runs().last(&names, RUNS).await? {
+    for run in visitor.data.runs().last(&names, MAX_RUNS).await? {
         runs.entry(run.workflow.clone()).or_default().push(run);
     }
     let row = |record: &WorkflowRecord| {

@@ -12,13 +12,13 @@ use super::{Access, forbidden};
 use crate::Api;
 
 /// How long a session lasts. People who are still signed in with the provider do not enter credentials again.
-pub const SESSION: TimeDelta = TimeDelta::hours(1);
+pub const SESSION_TTL: TimeDelta = TimeDelta::hours(1);
 
 /// How long signing in may take.
-const ATTEMPT: TimeDelta = TimeDelta::minutes(10);
+const SIGN_IN_TIMEOUT: TimeDelta = TimeDelta::minutes(10);
 
 /// How long a token lasts that `ebb login` was given.
-pub const LOGIN: TimeDelta = TimeDelta::hours(12);
+pub const LOGIN_TTL: TimeDelta = TimeDelta::hours(12);
 
 /// How tokens begin that `ebb login` was given.
 pub const LOGIN_PREFIX: &str = "ebs_";
@@ -82,12 +82,12 @@ impl Sessions {
 
     /// The cookie that keeps who is about to sign in.
     pub fn attempt_cookie(&self, attempt: &PendingSignIn, now: Instant) -> HeaderValue {
-        self.cookie("sign_in", &self.seal.close("attempt", attempt, now + ATTEMPT), ATTEMPT)
+        self.cookie("sign_in", &self.seal.close("attempt", attempt, now + SIGN_IN_TIMEOUT), SIGN_IN_TIMEOUT)
     }
 
     /// The cookie that keeps a session.
     pub fn session_cookie(&self, session: &Session, now: Instant) -> HeaderValue {
-        self.cookie("session", &self.seal.close("session", session, now + SESSION), SESSION)
+        self.cookie("session", &self.seal.close("session", session, now + SESSION_TTL), SESSION_TTL)
     }
 
     /// The cookies that end either.
@@ -148,7 +148,7 @@ impl Access {
     pub async fn end_session(&self, api: &Api, session: &Session) -> Result<(), Problem> {
         let (hash, now) = (session.hash(), api.app.now());
         // No such token lasts longer, if it was made a moment ago.
-        let until = now + LOGIN.max(SESSION);
+        let until = now + LOGIN_TTL.max(SESSION_TTL);
         Ok(api.accounts.end_session(&hash, until, now).await?)
     }
 

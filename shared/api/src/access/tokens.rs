@@ -20,12 +20,12 @@ use crate::{Api, Caller};
 const MAX_DAYS: i64 = 366;
 
 /// The default lifetime of a token, in days.
-const USUAL_DAYS: i64 = 90;
+const DEFAULT_DAYS: i64 = 90;
 
 /// No name of a token is longer, in characters.
 const MAX_NAME: usize = 100;
 
-/// What a new token shall be good for.
+/// The scope and lifetime of a new token.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TokenBody {
@@ -157,7 +157,7 @@ pub(crate) async fn post_token(
     {
         return Err(invalid(format!("`name` must have 1 to {MAX_NAME} characters")));
     }
-    let days = body.days.unwrap_or(USUAL_DAYS);
+    let days = body.days.unwrap_or(DEFAULT_DAYS);
     if !(1..=MAX_DAYS).contains(&days) {
         return Err(invalid(format!("`days` must be between 1 and {MAX_DAYS}, not {days}")));
     }

@@ -1,4 +1,4 @@
-//! Fan-outs and their children: how far they have come, and whose turn it is.
+//! Fan-outs and their children: progress, and which child is next.
 
 use model::{Child, EventKind, Fan, FanOut, Task, TaskState, Tolerance};
 use serde_json::{Value, json};
@@ -48,7 +48,7 @@ pub(super) fn before_its_turn(story: &Story<'_>, child: Child) -> Explained {
     Explained::new(because, json!({"fan_out": name, "max_parallel": cap, "before": before}))
 }
 
-/// Why a child was skipped whose own condition had nothing to do with it.
+/// Why a child was skipped, if its fan-out failed before it started.
 pub(super) fn not_needed(story: &Story<'_>, task: &Task, child: Child) -> Option<(String, Value)> {
     story.data(task.index, EventKind::TaskSkipped)["fan_out"].as_str()?;
     let (name, fan) = (story.name(child.of), story.tasks.get(&child.of)?.fan?);
@@ -62,7 +62,7 @@ pub(super) fn not_needed(story: &Story<'_>, task: &Task, child: Child) -> Option
     Some((because, json!({"fan_out": name, "children": ChildrenView::from(fan)})))
 }
 
-/// What a fan-in is about, as the end of an explanation.
+/// What a fan-in combines, as the end of an explanation.
 pub(super) fn fan_in(story: &Story<'_>, task: &Task) -> Option<String> {
     let fan_in = story.spec(task.index).fan_in.as_ref()?;
     let over = |index: &_| story.spec(*index).fan_out.is_some();
@@ -83,7 +83,7 @@ fn active(fan: Fan) -> u32 {
     fan.released.saturating_sub(fan.ended.done)
 }
 
-/// How many children stand how, as a sentence.
+/// How many children are in which state, as a sentence.
 fn tallied(fan: Fan) -> String {
     let ended = fan.ended;
     let each = [(ended.succeeded, "succeeded"), (ended.failed, "failed"), (ended.skipped, "skipped")];
@@ -100,7 +100,7 @@ fn tallied(fan: Fan) -> String {
     format!("{} {have} ended{how}, {} active{turn}.", ended.done, are(active(fan)))
 }
 
-/// What the limits of a fan-out mean for what is to come.
+/// How the limits of a fan-out affect the rest of its children.
 fn outlook(plan: &FanOut, fan: Fan) -> String {
     let waiting = fan.total - fan.released;
     let cap = plan.max_parallel.filter(|_| waiting > 0);

@@ -1,4 +1,4 @@
-//! What a run has to do with other runs: one that it started, one that does the same work, those that go first.
+//! A run and others: runs that it started, runs that share work with it, runs ahead of it in its concurrency group.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 
 use super::{Explained, Story, words};
 
-/// What is known of the runs around one.
+/// Other runs and wait queues that a run depends on.
 #[derive(Default)]
 pub struct Around {
-    /// Where the run is held: the oldest runs that share its limit.
+    /// The oldest runs of its concurrency group, while it waits for the group.
     pub concurrency_group: Vec<ConcurrencyMember>,
     /// The runs that its tasks wait for, of those that exist.
     pub runs: BTreeMap<RunId, Other>,
@@ -43,7 +43,7 @@ fn shared_with(data: &Value) -> Option<TaskKey> {
     serde_json::from_value(data["shared_with"].clone()).ok()
 }
 
-/// A task that waits for another run, if that is what it does.
+/// Explains a task that waits for another run; none if it waits for something else.
 pub(super) fn awaiting_other_run(story: &Story<'_>, task: &Task, data: &Value) -> Option<Explained> {
     let run = waited_for(data)?;
     Some(match shared_with(data) {
@@ -113,7 +113,7 @@ pub(super) fn waiting_for_group(story: &Story<'_>) -> String {
     )
 }
 
-/// Who else waits, and comes first.
+/// How many waiting runs are ahead of this one.
 fn others_ahead(story: &Story<'_>) -> String {
     let before = story.around.concurrency_group.iter().take_while(|member| member.run != story.run.id);
     match before.filter(|member| member.waiting).count() {
@@ -129,7 +129,7 @@ pub(super) fn origin(story: &Story<'_>) -> String {
     format!(" A task of run {} started it{waits}.", parent.key.run)
 }
 
-/// When the run as a whole is given up, if it may not take for ever.
+/// When the run times out, if it has a timeout.
 pub(super) fn times_out_at(story: &Story<'_>) -> Option<Instant> {
     let limit = story.graph.workflow().timeout_seconds?;
     Some(story.run.started_at? + chrono::TimeDelta::seconds(limit.into()))

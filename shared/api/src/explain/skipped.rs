@@ -1,4 +1,4 @@
-//! Tasks that were skipped: by their own condition, by a switch, by their rule, or since others were.
+//! Tasks that were skipped: by their condition, a switch or their trigger rule, or because a parent was skipped.
 
 use model::{EventKind, Task, TaskIndex, TaskState, TriggerRule};
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ pub(super) struct Choice<'a> {
 }
 
 impl Choice<'_> {
-    /// What it took, and why.
+    /// The branch it took, and why.
     pub(super) fn describe(&self) -> String {
         let names = words::list(self.next.iter().map(|name| format!("`{name}`")));
         let took = match (self.next, self.default) {
@@ -46,7 +46,7 @@ pub(super) fn skipped(story: &Story<'_>, task: &Task) -> Explained {
     Explained::new(because, json!({"skipped": story.states(skipped), "began_with": origin}))
 }
 
-/// Why a task was skipped, where that lies in itself or in a switch and not in tasks that were skipped before it.
+/// Why a task was skipped, if the reason is its own or a switch, and not a skipped parent.
 fn own_reason(story: &Story<'_>, task: TaskIndex) -> Option<(String, Value)> {
     let own = unmet_condition(story, task).or_else(|| gave_up(story, task));
     own.or_else(|| unmet_rule(story, task)).or_else(|| passed_over(story, task))

@@ -5,7 +5,7 @@ use read::WorkerRecord;
 use serde::{Deserialize, Serialize};
 
 /// A worker without a heartbeat for this long is presumed dead.
-const SILENCE: chrono::TimeDelta = chrono::TimeDelta::seconds(60);
+const HEARTBEAT_TIMEOUT: chrono::TimeDelta = chrono::TimeDelta::seconds(60);
 
 /// A worker that is known: one that holds attempts, or did until it went silent.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
@@ -17,7 +17,7 @@ pub struct WorkerView {
     pub state: WorkerState,
     /// The function it is an instance of, if it has reported one.
     pub function: Option<String>,
-    /// The queue that it serves; none where it takes whatever it is sent.
+    /// The queue that it serves; null if it accepts any task that is pushed to it.
     pub queue: Option<String>,
     /// The host it runs on.
     pub host: Option<String>,
@@ -75,7 +75,7 @@ impl WorkerState {
     /// The state of a worker at `now`. A silent worker does not execute commands.
     pub fn of(record: &WorkerRecord, now: Instant) -> Self {
         match record.command.as_ref().map(|command| command.kind) {
-            _ if record.heartbeat_at + SILENCE <= now => Self::Silent,
+            _ if record.heartbeat_at + HEARTBEAT_TIMEOUT <= now => Self::Silent,
             Some(WorkerCommandKind::Kill) => Self::Killed,
             Some(WorkerCommandKind::Drain) => Self::Draining,
             None => Self::Alive,

@@ -65,7 +65,7 @@ pub(super) fn is_always_blocked(address: IpAddr) -> bool {
     }
 }
 
-/// Whether an address is internal: reachable only from this machine or network, or not at all.
+/// Whether an address is internal: reachable only from this machine or network, or unroutable.
 pub(super) fn is_internal(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(four) => {

@@ -57,7 +57,7 @@ impl Ask {
         self.send(Method::POST, path, Some(body)).await
     }
 
-    /// The answer as it is, be it as long as it may.
+    /// The response as it is, of any length.
     pub(crate) async fn raw(&self, mut request: Request<Body>) -> Response {
         request.extensions_mut().insert(self.caller.clone());
         match self.router.clone().oneshot(request).await {

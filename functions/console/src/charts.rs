@@ -164,7 +164,7 @@ pub(crate) fn durations(runs: &[RunSummary]) -> Markup {
     Markup(out + "</svg>")
 }
 
-/// How much of something is used.
+/// A bar that shows the used share of a limit.
 pub(crate) fn meter(used: &u32, of: &Option<u32>) -> Markup {
     let used = *used;
     let part = of.filter(|of| *of > 0).map_or(0.0, |of| (f64::from(used) / f64::from(of)).min(1.0)) * 100.0;

@@ -10,7 +10,7 @@ use model::{Instant, Task, TaskIndex, TaskState};
 use crate::ask::part;
 use crate::show::{self, Markup, escaped};
 
-/// Boxes have room for the mark of a state and for how far a fan-out has come.
+/// Boxes have room for the mark of a state and the progress of a fan-out.
 const ROOM: Room = Room { smallest: 200, padding: 60 };
 
 /// The graph of a definition: each task leads to the source.
@@ -142,7 +142,7 @@ struct Shape {
     link: String,
     /// The line below its name.
     note: String,
-    /// Its state in words.
+    /// The end of its tooltip: its state, and why.
     title: String,
 }
 

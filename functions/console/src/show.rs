@@ -98,7 +98,7 @@ pub(crate) fn json(value: &impl Serialize) -> String {
     serde_json::to_string_pretty(value).expect("keys are texts")
 }
 
-/// A value in a line: texts as they are.
+/// A value on one line: strings without quotes.
 pub(crate) fn value(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

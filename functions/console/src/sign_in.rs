@@ -92,7 +92,7 @@ fn sessions(api: &Api) -> Result<&Sessions, Problem> {
     api.access.sessions().ok_or_else(missing)
 }
 
-/// Only pages of ours: signing in never redirects to another site.
+/// Only pages of this console: signing in never redirects to another site.
 fn local_path(to: Option<&str>) -> &str {
     let ours = |to: &&str| {
         to.starts_with('/')
@@ -160,7 +160,7 @@ async fn sign_out(State(api): State<Api>, parts: Parts, _: Sent) -> Result<Respo
     Ok((HeaderMap::from_iter(headers), Redirect::to("/sign-in")).into_response())
 }
 
-/// Keeps which tenant is meant, of those where they have a role.
+/// Stores the chosen tenant, if the visitor has a role in it.
 async fn choose_tenant(visitor: Visitor, sent: Sent) -> Result<Response, Refused> {
     let tenant = sent.field("tenant").unwrap_or_default();
     let known = auth::TenantScope::named(tenant).is_ok_and(|reach| reach.tenant().is_some());

@@ -93,7 +93,7 @@ impl Access {
 
     async fn person(&self, api: &Api, parts: &Parts, identity: Identity) -> Result<Caller, Problem> {
         let grants = self.grants_of(api, &identity).await?;
-        // Browsers send no header of ours; what was chosen before and is not allowed any more is forgotten.
+        // A browser chooses its tenant by a cookie, which counts only while the person has a role there.
         let chosen = session::cookie(parts, session::TENANT_COOKIE);
         let chosen = chosen.filter(|name| grants.iter().any(|grant| grant.tenant.covers(Some(name))));
         let wanted = wanted_tenant(parts)?.or(chosen);

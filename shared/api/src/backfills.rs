@@ -48,7 +48,7 @@ pub struct BackfillBody {
     /// The version its runs use; by default the active one.
     #[serde(default)]
     pub version: Option<i32>,
-    /// The schedule whose dates are meant, if the workflow has several.
+    /// The schedule whose dates to run, if the workflow has several.
     #[serde(default)]
     pub schedule: Option<String>,
     /// Whether to return the plan only.

@@ -44,7 +44,7 @@ pub struct BulkBody {
     pub cursor: Option<String>,
 }
 
-/// Which runs are meant: at least one of these must be given.
+/// Which runs to act on: at least one field is required.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct BulkFilter {

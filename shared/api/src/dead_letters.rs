@@ -43,7 +43,7 @@ pub struct DeadLetterView {
     pub source: String,
     /// Why it cannot be processed.
     pub reason: String,
-    /// The type of its message; null if it holds no message of ours.
+    /// The type of its message; null if it is not a message of Ebbflow.
     #[serde(rename = "type")]
     pub kind: Option<String>,
     /// The run that the message is about.
@@ -104,7 +104,7 @@ pub struct BulkView {
     pub matched: usize,
     /// How many of them it replayed or discarded, or would have in a dry run.
     pub done: usize,
-    /// The ids of those that hold no message of ours and stay.
+    /// The ids of dead letters that stay, since they hold no message of Ebbflow.
     pub left: Vec<String>,
     /// The `cursor` of the next request; null when all are done.
     pub next_cursor: Option<String>,

@@ -67,7 +67,7 @@ pub struct TaskExplanation {
     /// Since when the task is in this state.
     #[schemars(with = "crate::openapi::shapes::Time")]
     pub since: Instant,
-    /// Until when, where that is known.
+    /// Until when it stays in this state, if that is known.
     #[schemars(with = "Option<crate::openapi::shapes::Time>")]
     pub until: Option<Instant>,
     /// The facts behind the sentences, for programs.

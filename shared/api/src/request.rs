@@ -1,4 +1,4 @@
-//! Paths, queries and bodies as handlers take them. What does not fit is refused in words and in one shape.
+//! Paths, queries and bodies as handlers take them. Invalid ones are refused with an error in one shape.
 
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::request::Parts;

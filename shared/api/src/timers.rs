@@ -47,7 +47,7 @@ pub struct TimerView {
     pub wake_at: Instant,
     /// Whether that has passed.
     pub overdue: bool,
-    /// What will happen then, in words.
+    /// What happens then, for people.
     pub why: String,
     /// The task or the run, in the API.
     pub link: String,

@@ -120,7 +120,7 @@ pub struct ParentView {
     /// The run that the task is of.
     #[schemars(with = "crate::openapi::shapes::Id")]
     pub run: RunId,
-    /// The task's name; none where its run is gone.
+    /// The task's name; null if its run was deleted.
     pub task: Option<String>,
     /// Its attempt: another one starts another run.
     pub attempt: u32,
@@ -213,7 +213,7 @@ pub struct EventView {
     pub kind: EventKind,
     /// The name of the task it happened to.
     pub task: Option<String>,
-    /// The attempt, where one is meant.
+    /// The attempt it is about, if any.
     pub attempt: Option<u32>,
     /// Who caused it; none for the engine itself.
     pub actor: Option<String>,

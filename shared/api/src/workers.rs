@@ -19,7 +19,7 @@ use crate::{Api, Caller, Links, error};
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct WorkerCommandBody {
-    /// The reason, in words.
+    /// The reason, for people.
     #[serde(default, deserialize_with = "crate::request::brief")]
     #[schemars(length(max = 1000))]
     pub reason: Option<String>,

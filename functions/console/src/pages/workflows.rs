@@ -142,7 +142,7 @@ impl Record {
         }
     }
 
-    /// The rate of success in words.
+    /// The rate of success, for people.
     pub(crate) fn success(&self) -> String {
         self.rate.map_or_else(|| "–".into(), |rate| show::percent(&rate))
     }

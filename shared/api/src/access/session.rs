@@ -1,4 +1,4 @@
-//! Browser sessions: who signed in, kept in a sealed cookie; and what proves that a form is one of ours.
+//! Browser sessions: the identity in a sealed cookie, and the token that protects forms against CSRF.
 
 use auth::{Identity, PendingSignIn, Seal, SignIn};
 use axum::http::request::Parts;
@@ -158,7 +158,7 @@ impl Access {
         if ended { Err(Problem::unauthorized("you have signed out; sign in again")) } else { Ok(()) }
     }
 
-    /// Refuses what changes something and is not sent by a page of ours.
+    /// Refuses a change that no page of this console sent.
     pub(super) fn check_sent_by_us(&self, parts: &Parts, csrf: &str) -> Result<(), Problem> {
         let sent = parts.headers.get(CSRF_HEADER).and_then(|value| value.to_str().ok());
         match parts.method.is_safe() || sent.is_some_and(|sent| auth::constant_time_eq(sent, csrf)) {

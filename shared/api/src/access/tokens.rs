@@ -16,7 +16,7 @@ use crate::page::{Page, PageQuery, Wanted};
 use crate::request::{self, Path, Query};
 use crate::{Api, Caller};
 
-/// No token is good for longer, in days.
+/// The maximum lifetime of a token, in days.
 const MAX_DAYS: i64 = 366;
 
 /// The default lifetime of a token, in days.

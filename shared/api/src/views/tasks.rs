@@ -112,7 +112,7 @@ pub struct WaitingView {
     /// Since when it waits.
     #[schemars(with = "crate::openapi::shapes::Time")]
     pub since: Instant,
-    /// Until when, where that is known.
+    /// Until when it waits, if that is known.
     #[schemars(with = "Option<crate::openapi::shapes::Time>")]
     pub until: Option<Instant>,
     /// The other run, where it waits for one.
@@ -125,7 +125,7 @@ pub struct OtherRunView {
     /// The id of the run.
     #[schemars(with = "crate::openapi::shapes::Id")]
     pub id: RunId,
-    /// The task, where one is meant.
+    /// The name of the task, if it waits for one task of the run.
     pub task: Option<String>,
     /// The run or the task, in the API.
     pub link: String,
@@ -208,7 +208,7 @@ pub struct AttemptView {
     pub finished_at: Option<Instant>,
     /// The error, if it failed.
     pub error: Option<ErrorView>,
-    /// The decision about a retry, in words.
+    /// Why the task is retried or not, for people.
     pub decision: Option<String>,
     /// Links to pages and logs.
     #[serde(default)]

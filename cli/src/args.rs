@@ -50,7 +50,7 @@ pub struct Shared {
     /// Data folder of `ebb dev`
     #[arg(long, env = "EBB_DATA", global = true, value_name = "DIR", default_value = "./.ebb")]
     pub data: PathBuf,
-    /// Print JSON
+    /// Print JSON instead of text
     #[arg(long, global = true)]
     pub json: bool,
 }
@@ -102,7 +102,7 @@ pub enum Command {
     /// Take a workflow out of use; its history stays
     #[command(after_help = "Example:\n  ebb archive hello\n\nUnfinished runs continue.")]
     Archive(Archive),
-    /// Start a run
+    /// Start a run of a workflow
     #[command(
         after_help = "Examples:\n  ebb trigger hello --watch\n  ebb trigger etl --input day=2026-01-31 --input 'regions=[\"us\", \"eu\"]'\n  ebb trigger etl --logical-date 2026-01-31 --key etl-2026-01-31\n\nWith --watch the exit code is 0 if the run succeeded and 1 if it failed or was cancelled."
     )]
@@ -155,7 +155,7 @@ pub enum Command {
     /// List workers that hold attempts, and those that stopped sending heartbeats
     #[command(after_help = "Example:\n  ebb workers")]
     Workers,
-    /// Stop a worker
+    /// Stop a worker, at once or when idle
     #[command(subcommand)]
     Worker(Worker),
     /// Check the health of the system, and suggest what to do
@@ -210,27 +210,27 @@ pub enum Command {
 /// The run to start.
 #[derive(Args, Clone, Debug)]
 pub struct Trigger {
-    /// The workflow's name
+    /// Name of the workflow
     pub name: String,
-    /// An input: JSON, or plain text if the workflow declares a string
+    /// Input: JSON, or plain text if the workflow declares a string
     #[arg(short, long = "input", value_name = "NAME=VALUE", value_parser = pair)]
     pub inputs: Vec<(String, String)>,
-    /// A JSON file with inputs; --input takes precedence
+    /// JSON file with inputs; --input takes precedence
     #[arg(long, value_name = "FILE")]
     pub inputs_file: Option<PathBuf>,
-    /// A label of the run
+    /// Label of the run
     #[arg(long = "label", value_name = "NAME=VALUE", value_parser = pair)]
     pub labels: Vec<(String, String)>,
-    /// The logical date: 2026-01-31 or 2026-01-31T06:00:00Z; a workflow has one run for each
+    /// Logical date: 2026-01-31 or 2026-01-31T06:00:00Z; a workflow has one run for each
     #[arg(long, value_name = "DATE", value_parser = date)]
     pub logical_date: Option<Instant>,
     /// Cancel an unfinished run of the same date first
     #[arg(long, requires = "logical_date")]
     pub replace_existing: bool,
-    /// An idempotency key: the same key returns the same run
+    /// Idempotency key: the same key returns the same run
     #[arg(long)]
     pub key: Option<String>,
-    /// Added to the priority of each task, from -100 to 100: where slots are scarce, higher goes first
+    /// Number added to the priority of each task, from -100 to 100: while slots are scarce, higher goes first
     #[arg(long, default_value_t = 0, allow_hyphen_values = true)]
     pub priority: i32,
     /// Show progress until the run has ended
@@ -256,7 +256,7 @@ impl Trigger {
     }
 }
 
-/// `NAME=VALUE`.
+/// Parses `NAME=VALUE`, without the spaces around the name.
 fn pair(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.trim().is_empty() => Ok((name.trim().into(), value.into())),
@@ -264,7 +264,7 @@ fn pair(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// A day or an instant.
+/// Parses a day or an instant.
 fn date(text: &str) -> Result<Instant, String> {
     let instant = if text.len() == 10 { format!("{text}T00:00:00Z") } else { text.into() };
     // Parsed in the same way as by the server.
@@ -272,7 +272,7 @@ fn date(text: &str) -> Result<Instant, String> {
         .map_err(|_| "expected 2026-01-31 or 2026-01-31T06:00:00Z".into())
 }
 
-/// `3` or `v3`.
+/// Parses `3` or `v3`.
 fn version(text: &str) -> Result<i32, String> {
     let number = text.strip_prefix('v').unwrap_or(text).parse().ok();
     number.filter(|number| *number > 0).ok_or_else(|| "expected a number from 1, such as 3 or v3".into())

@@ -14,11 +14,11 @@ pub struct Cli {
     /// Options that every command takes.
     pub shared: Shared,
     #[command(subcommand)]
-    /// What to do.
+    /// The command to run.
     pub command: Top,
 }
 
-/// The commands.
+/// All commands of `ebb`.
 #[derive(Subcommand)]
 pub enum Top {
     /// Run all of Ebbflow in this process, on an embedded database and broker
@@ -29,7 +29,7 @@ pub enum Top {
     /// Create or update the database schema; safe to repeat, and while functions serve
     #[command(after_help = "Example:\n  ebb migrate --database-url postgres://user@host/ebbflow")]
     Migrate {
-        /// The database
+        /// Address of the database
         #[arg(long, env = "DATABASE_URL", value_name = "URL", hide_env_values = true)]
         database_url: String,
         /// Database users, separated by commas, that get the same rights as the migrating user

@@ -31,9 +31,9 @@ pub enum Error {
     /// The server cannot be reached.
     #[error("no response from {url}: is `ebb dev` running? ({why})")]
     Unreachable {
-        /// The address.
+        /// The address of the server.
         url: String,
-        /// The network error.
+        /// What the network layer reports.
         why: String,
     },
     /// The server rejected the request.
@@ -41,17 +41,17 @@ pub enum Error {
     Rejected {
         /// The status of the response.
         status: u16,
-        /// The error code.
+        /// The `error_code` of the response.
         code: String,
         /// The message for people.
         message: String,
-        /// Details for programs.
+        /// The `details` of the response, for programs.
         details: Value,
     },
     /// The server is not Ebbflow.
     #[error("the server at {url} is not Ebbflow: {why}")]
     NotEbbflow {
-        /// The address.
+        /// The address of the server.
         url: String,
         /// What is wrong with the response.
         why: String,

@@ -51,7 +51,7 @@ const USAGE: u8 = 2;
 /// The server cannot be reached, or rejected the request.
 const REJECTED: u8 = 3;
 
-/// Runs a command.
+/// Runs one command and returns the exit code.
 pub async fn run(shared: &Shared, command: Command) -> Result<ExitCode> {
     match command {
         Command::Validate(arguments) => validate::run(shared, &arguments),

@@ -55,19 +55,19 @@ pub enum BusKind {
 /// The options of `ebb dev`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct DevArgs {
-    /// The folder of workflows to load and watch: graphs/*.yaml, tasks/*.yaml and templates/*.yaml
+    /// Folder of workflows to load and watch: graphs/*.yaml, tasks/*.yaml and templates/*.yaml
     #[arg(long, default_value = "workflows", value_name = "DIR")]
     pub workflows: PathBuf,
-    /// The port to serve on; 0 picks a free one
+    /// Port to serve on; 0 picks a free one
     #[arg(long, default_value_t = 8480, value_name = "N")]
     pub port: u16,
-    /// The bus: a broker in this process, or Google's Pub/Sub emulator with a separate process for each function
+    /// Bus: a broker in this process, or Google's Pub/Sub emulator with a separate process for each function
     #[arg(long, value_enum, default_value_t = BusKind::Local, value_name = "BUS")]
     pub bus: BusKind,
-    /// A Postgres to use instead of an embedded one
+    /// Address of a Postgres to use instead of an embedded one
     #[arg(long, env = "DATABASE_URL", value_name = "URL", hide_env_values = true)]
     pub database_url: Option<String>,
-    /// Start a run of this workflow once everything is up, and watch it
+    /// Workflow to start a run of once everything is up, and to watch
     #[arg(long, value_name = "WORKFLOW")]
     pub run: Option<String>,
     /// With --run: stop when the run has ended; the exit code is 0 if it succeeded
@@ -121,7 +121,7 @@ async fn replace_ended_workers(executor: Arc<Executor>, runtime: Arc<Runtime>) {
 pub struct Dev {
     /// The address of the console and the API.
     pub url: String,
-    /// The admin's token.
+    /// The token of the admin.
     pub token: String,
     /// A description of the database.
     pub database: String,

@@ -14,7 +14,7 @@ pub fn line(text: impl Display) -> io::Result<()> {
     writeln!(io::stdout().lock(), "{text}")
 }
 
-/// Prints formatted JSON.
+/// Prints a value as indented JSON.
 pub fn json(value: &impl Serialize) -> io::Result<()> {
     line(serde_json::to_string_pretty(value).expect("keys are strings"))
 }
@@ -47,13 +47,13 @@ pub fn print_list<T>(
 /// A colour with a meaning.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Colour {
-    /// Success.
+    /// The colour of success.
     Good,
-    /// Failure.
+    /// The colour of failure.
     Bad,
-    /// In progress.
+    /// The colour of work in progress.
     Busy,
-    /// Less important.
+    /// The colour of what matters less.
     Quiet,
 }
 

@@ -4,12 +4,12 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 
-/// What to serve.
+/// The function to serve, or to check.
 #[derive(Args, Clone, Debug)]
 pub struct Serve {
-    /// The function
+    /// Name of the function
     pub function: Function,
-    /// Only check the settings; reports all problems at once
+    /// Check the settings, report all problems at once, and exit
     // The function reads the argument itself, since it may also be a separate program.
     #[arg(long)]
     pub check: bool,
@@ -18,20 +18,20 @@ pub struct Serve {
 /// A function of Ebbflow.
 #[derive(ValueEnum, Clone, Copy, Debug)]
 pub enum Function {
-    /// Creates runs
+    /// Starts runs that requests, events and other runs ask for
     Trigger,
     /// Settles results and other commands that arrive as messages
     Evaluate,
-    /// Runs attempts
+    /// Runs the attempts of tasks
     Execute,
-    /// Fires timers and repairs
+    /// Fires timers, creates scheduled runs and repairs what was lost
     Sweep,
     /// Serves the web console and the API
     Console,
 }
 
 impl Function {
-    /// Serves until shutdown.
+    /// Serves the function until the process is asked to stop.
     pub fn main(self) -> ExitCode {
         match self {
             Self::Trigger => trigger::main(),

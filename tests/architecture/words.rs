@@ -70,25 +70,6 @@ const RETIRED: [(&str, &str); 61] = [
     ("wishes", "submissions"),
 ];
 
-/// Folders and files that still contain retired words. The list shrinks until it is empty.
-const WORDS_NOT_YET: [&str; 6] =
-    ["functions/console", "shared/api", "shared/auth", "shared/drawing", "shared/host", "shared/read"];
-
-/// Folders that still have doc comments of three words or fewer. The list shrinks until it is empty.
-const COMMENTS_NOT_YET: [&str; 11] = [
-    "cli/src",
-    "functions/console",
-    "shared/accounts",
-    "shared/api",
-    "shared/auth",
-    "shared/drawing",
-    "shared/embedded",
-    "shared/host",
-    "shared/read",
-    "shared/workflow_test",
-    "tools/bench",
-];
-
 /// What quotes retired words for good: recorded measurements, the names of renamed options, and this list.
 const QUOTES: [&str; 3] = ["docs/src/explanation/bench", "CHANGELOG.md", "tests/architecture/words.rs"];
 
@@ -165,7 +146,7 @@ fn retired_words(text: &str) -> Vec<String> {
 #[test]
 fn retired_words_stay_retired() {
     let mut found = Vec::new();
-    for file in texts(&[&WORDS_NOT_YET[..], &QUOTES].concat()) {
+    for file in texts(&QUOTES) {
         let name = file.strip_prefix(root()).unwrap().display();
         found.extend(
             retired_words(&fs::read_to_string(&file).unwrap()).iter().map(|word| format!("{name}: {word}")),
@@ -194,8 +175,7 @@ fn empty_comments(source: &str) -> Vec<&str> {
 #[test]
 fn doc_comments_say_something() {
     let mut found = Vec::new();
-    let files =
-        texts(&COMMENTS_NOT_YET).into_iter().filter(|file| file.extension().is_some_and(|end| end == "rs"));
+    let files = texts(&[]).into_iter().filter(|file| file.extension().is_some_and(|end| end == "rs"));
     for file in files {
         let name = file.strip_prefix(root()).unwrap().display().to_string();
         let source = fs::read_to_string(&file).unwrap();

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-/// What to check.
+/// The files to check.
 #[derive(Args, Clone, Debug)]
 pub struct Validate {
-    /// A folder with graphs/, tasks/ and templates/, or files
+    /// Folder with graphs/, tasks/ and templates/, or single files
     #[arg(value_name = "DIR|FILE", default_value = "workflows")]
     pub paths: Vec<PathBuf>,
 }
@@ -15,29 +15,29 @@ pub struct Validate {
 /// What to draw, and how.
 #[derive(Args, Clone, Debug)]
 pub struct Graph {
-    /// The workflow's name, or its file
+    /// Name of the workflow, or its file
     #[arg(value_name = "NAME|FILE")]
     pub workflow: PathBuf,
     /// Draw an SVG instead of text
     #[arg(long, conflicts_with = "json")]
     pub svg: bool,
-    /// The folder that contains the workflow
+    /// Folder that contains the workflow
     #[arg(long, value_name = "DIR", default_value = "workflows")]
     pub workflows: PathBuf,
 }
 
-/// Whose schema to print.
+/// The kind of file whose schema to print.
 #[derive(Args, Clone, Debug)]
 pub struct Schema {
-    /// The kind of file
+    /// Kind of file that the schema describes
     #[arg(value_name = "KIND", default_value = "workflow", value_parser = language::Schema::ALL.map(language::Schema::name))]
     pub kind: String,
 }
 
-/// What to compare with the server.
+/// The folder to compare with the server.
 #[derive(Args, Clone, Debug)]
 pub struct Plan {
-    /// A folder with graphs/, tasks/ and templates/
+    /// Folder with graphs/, tasks/ and templates/
     #[arg(value_name = "DIR", default_value = "workflows")]
     pub folder: PathBuf,
     /// Plan to archive every active workflow that is not in the folder
@@ -45,10 +45,10 @@ pub struct Plan {
     pub prune: bool,
 }
 
-/// What to register.
+/// The folder to register.
 #[derive(Args, Clone, Debug)]
 pub struct Apply {
-    /// A folder with graphs/, tasks/ and templates/
+    /// Folder with graphs/, tasks/ and templates/
     #[arg(value_name = "DIR", default_value = "workflows")]
     pub folder: PathBuf,
     /// Archive every active workflow that is not in the folder

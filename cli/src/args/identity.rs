@@ -15,7 +15,7 @@ pub enum Tokens {
     List,
     /// Revoke a token; it takes effect within seconds
     Revoke {
-        /// Its id, as `ebb tokens list` shows it
+        /// Id of the token, as `ebb tokens list` shows it
         id: Uuid,
     },
 }
@@ -23,12 +23,12 @@ pub enum Tokens {
 /// A token to create.
 #[derive(Args, Clone, Debug)]
 pub struct NewToken {
-    /// What it is for
+    /// Purpose of the token, in a few words
     pub name: String,
     /// What its bearer may do
     #[command(flatten)]
     pub scope: Scope,
-    /// How many days it is valid
+    /// Number of days until it expires
     #[arg(long, default_value_t = 90, value_name = "N")]
     pub days: i64,
 }
@@ -36,13 +36,13 @@ pub struct NewToken {
 /// A role, and where it applies.
 #[derive(Args, Clone, Debug)]
 pub struct Scope {
-    /// viewer, operator, author, admin, worker or partner
+    /// Role: viewer, operator, author, admin, worker or partner
     #[arg(long)]
     pub role: String,
-    /// The tenant, or * for all [default: the current tenant]
+    /// Tenant where the role applies, or * for all [default: the current tenant]
     #[arg(long = "in", value_name = "TENANT")]
     pub reach: Option<String>,
-    /// The workflows; * matches any text [default: all]
+    /// Workflows where the role applies; * matches any text [default: all]
     #[arg(long, value_name = "PATTERN")]
     pub workflows: Option<String>,
 }
@@ -50,12 +50,12 @@ pub struct Scope {
 /// What to do about grants.
 #[derive(Subcommand, Clone, Debug)]
 pub enum Grants {
-    /// Grant a role
+    /// Grant a role to an account, a domain or a group
     #[command(
         after_help = "Examples:\n  ebb grants add ada@example.com --role author\n  ebb grants add @example.com --role viewer\n  ebb grants add group:night-shift --role operator --workflows 'etl-*'"
     )]
     Add {
-        /// An address, a @domain or a group:NAME
+        /// Email address, @domain or group:NAME
         who: String,
         /// What they may do
         #[command(flatten)]
@@ -63,9 +63,9 @@ pub enum Grants {
     },
     /// List grants, except those of the configuration
     List,
-    /// Remove a grant
+    /// Remove a grant; it takes effect within seconds
     Remove {
-        /// Its id, as `ebb grants list` shows it
+        /// Id of the grant, as `ebb grants list` shows it
         id: Uuid,
     },
 }

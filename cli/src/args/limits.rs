@@ -15,18 +15,18 @@ pub struct Limits {
 pub enum LimitAction {
     /// Show who holds the slots of a limit, and who is next
     Show {
-        /// pool, queue, tenant or workflow
+        /// Kind of limit: pool, queue, tenant or workflow
         kind: String,
-        /// The name of the pool, queue or workflow; `own` for the tenant
+        /// Name of the pool, queue or workflow; `own` for the tenant
         name: String,
     },
     /// Set the number of slots of a limit
     Set {
-        /// pool, queue or tenant
+        /// Kind of limit: pool, queue or tenant
         kind: String,
-        /// The name of the pool or queue; `own` for the tenant
+        /// Name of the pool or queue; `own` for the tenant
         name: String,
-        /// The number of slots, or `none` for no limit
+        /// Number of slots, or `none` for no limit
         #[arg(value_parser = slots)]
         slots: Slots,
     },
@@ -54,19 +54,19 @@ pub struct Tenants {
 /// What to show or change about tenants.
 #[derive(Subcommand, Clone, Debug)]
 pub enum TenantAction {
-    /// Show a tenant
+    /// Show the weight, limits and use of a tenant
     Show {
-        /// The tenant
+        /// Name of the tenant
         name: String,
     },
     /// Set a tenant's weight and limits; creates the tenant if it does not exist
     Set {
-        /// The tenant
+        /// Name of the tenant
         name: String,
-        /// Slots in each round while tenants wait for slots, from 1 to 1000
+        /// Number of slots in each round while tenants wait for slots, from 1 to 1000
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
         weight: Option<u32>,
-        /// The maximum number of active tasks, or `none` for no limit
+        /// Maximum number of active tasks, or `none` for no limit
         #[arg(long, value_name = "N", value_parser = slots)]
         max_active_tasks: Option<Slots>,
     },

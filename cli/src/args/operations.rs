@@ -18,22 +18,22 @@ pub enum DeadLetterAction {
     List(ListDeadLetters),
     /// Show a dead letter with its body
     Show {
-        /// The dead letter
+        /// Id of the dead letter
         id: String,
     },
-    /// Publish the message again and remove the dead letter
+    /// Publish the message of a dead letter again, and remove the dead letter
     Replay(SelectedDeadLetters),
-    /// Remove the dead letter
+    /// Remove a dead letter for good
     Discard(SelectedDeadLetters),
 }
 
 /// Which dead letters to list.
 #[derive(Args, Clone, Debug)]
 pub struct ListDeadLetters {
-    /// The filter.
+    /// The dead letters to select.
     #[command(flatten)]
     pub filter: DeadLetterFilter,
-    /// The maximum number
+    /// Maximum number of dead letters
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub limit: u32,
 }
@@ -41,10 +41,10 @@ pub struct ListDeadLetters {
 /// A filter for dead letters.
 #[derive(Args, Clone, Debug, Default)]
 pub struct DeadLetterFilter {
-    /// Only of this source
+    /// Only dead letters of this source
     #[arg(long)]
     pub source: Option<String>,
-    /// Only with this text in the reason or body
+    /// Only dead letters with this text in the reason or body
     #[arg(long)]
     pub text: Option<String>,
 }
@@ -52,16 +52,16 @@ pub struct DeadLetterFilter {
 /// One dead letter, or all that match a filter.
 #[derive(Args, Clone, Debug)]
 pub struct SelectedDeadLetters {
-    /// The dead letter
+    /// Id of the dead letter
     #[arg(required_unless_present = "all")]
     pub id: Option<String>,
-    /// All that match --source and --text
+    /// Select all that match --source and --text
     #[arg(long, conflicts_with = "id")]
     pub all: bool,
-    /// The filter.
+    /// The dead letters to select.
     #[command(flatten)]
     pub filter: DeadLetterFilter,
-    /// Only count them
+    /// Count the dead letters and change nothing
     #[arg(long, requires = "all")]
     pub dry_run: bool,
 }
@@ -69,25 +69,25 @@ pub struct SelectedDeadLetters {
 /// Which entries of the audit log to show.
 #[derive(Args, Clone, Debug)]
 pub struct Audit {
-    /// Only of this person or program
+    /// Only entries of this account or service token
     #[arg(long)]
     pub actor: Option<String>,
-    /// Only of this action, as the OpenAPI document names it
+    /// Only entries of this action, as the OpenAPI document names it
     #[arg(long)]
     pub action: Option<String>,
-    /// Only with this text in the path
+    /// Only entries with this text in the path
     #[arg(long)]
     pub text: Option<String>,
-    /// Only from this instant on
+    /// Only entries from this instant on
     #[arg(long, value_name = "TIME")]
     pub from: Option<String>,
-    /// Only before this instant
+    /// Only entries before this instant
     #[arg(long, value_name = "TIME")]
     pub to: Option<String>,
-    /// The maximum number
+    /// Maximum number of entries
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub limit: u32,
-    /// Print all entries, one JSON object per line
+    /// Print every entry, one JSON object per line
     #[arg(long)]
     pub export: bool,
 }
@@ -95,18 +95,18 @@ pub struct Audit {
 /// Which timers to list.
 #[derive(Args, Clone, Debug)]
 pub struct Timers {
-    /// Only of this run
+    /// Only timers of this run
     #[arg(long, value_name = "RUN")]
     pub run: Option<RunId>,
-    /// Only of this workflow
+    /// Only timers of this workflow
     #[arg(long, value_name = "NAME")]
     pub workflow: Option<String>,
-    /// The maximum number
+    /// Maximum number of timers
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub limit: u32,
 }
 
-/// How to check.
+/// What to do besides checking.
 #[derive(Args, Clone, Debug)]
 pub struct Doctor {
     /// Repair what needs no human decision

@@ -11,15 +11,15 @@ use super::{date, signals, state};
 pub enum Run {
     /// Show a run and its tasks
     Show {
-        /// The run
+        /// Id of the run
         id: RunId,
     },
     /// Show progress until the run has ended; the exit code is 1 if it failed or was cancelled
     Watch {
-        /// The run
+        /// Id of the run
         id: RunId,
     },
-    /// Cancel a run
+    /// Cancel a run and its unfinished tasks
     Cancel(OnRun),
     /// Start no more tasks of a run until it is resumed; running tasks finish
     Pause(OnRun),
@@ -45,9 +45,9 @@ pub enum Run {
 /// A run, and why.
 #[derive(Args, Clone, Debug)]
 pub struct OnRun {
-    /// The run
+    /// Id of the run
     pub id: RunId,
-    /// Why, for the timeline
+    /// Reason, shown on the timeline
     #[arg(long, value_name = "TEXT")]
     pub reason: Option<String>,
 }
@@ -55,11 +55,11 @@ pub struct OnRun {
 /// A task, and why.
 #[derive(Args, Clone, Debug)]
 pub struct OnTask {
-    /// The run
+    /// Id of the run
     pub id: RunId,
-    /// The task
+    /// Name of the task
     pub task: String,
-    /// Why, for the timeline
+    /// Reason, shown on the timeline
     #[arg(long, value_name = "TEXT")]
     pub reason: Option<String>,
 }
@@ -67,17 +67,17 @@ pub struct OnTask {
 /// A task, and its state.
 #[derive(Args, Clone, Debug)]
 pub struct Mark {
-    /// The run
+    /// Id of the run
     pub id: RunId,
-    /// The task
+    /// Name of the task
     pub task: String,
-    /// The state
+    /// State that the task ends in
     #[arg(value_parser = ["succeeded", "failed"])]
     pub end: String,
-    /// The output, in JSON; only for `succeeded`
+    /// Output of the task, in JSON; only for `succeeded`
     #[arg(long, value_name = "JSON", default_value = "null", value_parser = signals::json)]
     pub output: Value,
-    /// Why, for the timeline
+    /// Reason, shown on the timeline
     #[arg(long, value_name = "TEXT")]
     pub reason: Option<String>,
 }
@@ -86,16 +86,16 @@ pub struct Mark {
 #[derive(Args, Clone, Debug)]
 #[command(group(ArgGroup::new("filter").required(true).multiple(true).args(RunFilter::NAMES)))]
 pub struct Bulk {
-    /// The action
+    /// Action to apply to each run
     #[arg(value_parser = api::bulk::ACTIONS)]
     pub action: String,
-    /// The runs, of which at least one filter must be given
+    /// The runs to act on; at least one filter is required
     #[command(flatten)]
     pub filter: RunFilter,
-    /// Only count them
+    /// Count the runs and change nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// Why, for the timelines
+    /// Reason, shown on the timelines
     #[arg(long, value_name = "TEXT")]
     pub reason: Option<String>,
 }
@@ -103,22 +103,22 @@ pub struct Bulk {
 /// A filter for runs.
 #[derive(Args, Clone, Debug)]
 pub struct RunFilter {
-    /// Only of this workflow
+    /// Only runs of this workflow
     #[arg(long, value_name = "NAME")]
     pub workflow: Option<String>,
-    /// Only in this state
+    /// Only runs in this state
     #[arg(long, value_parser = state)]
     pub state: Option<RunState>,
     /// Only runs that tasks of this run started
     #[arg(long, value_name = "RUN")]
     pub parent: Option<RunId>,
-    /// Only with this label
+    /// Only runs with this label
     #[arg(long, value_name = "NAME=VALUE")]
     pub label: Option<String>,
-    /// Only created at this time or later: 2026-01-31 or 2026-01-31T06:00:00Z
+    /// Only runs created at this time or later: 2026-01-31 or 2026-01-31T06:00:00Z
     #[arg(long, value_name = "TIME", value_parser = date)]
     pub created_after: Option<Instant>,
-    /// Only created before this time
+    /// Only runs created before this time
     #[arg(long, value_name = "TIME", value_parser = date)]
     pub created_before: Option<Instant>,
 }
@@ -134,37 +134,37 @@ pub struct Runs {
     /// The runs to list
     #[command(flatten)]
     pub filter: RunFilter,
-    /// Only with this text in the id, workflow, error, labels or author
+    /// Only runs with this text in the id, workflow, error, labels or author
     #[arg(long)]
     pub text: Option<String>,
-    /// The order; a leading `-` means newest first [default: -created_at]
+    /// Order of the list; a leading `-` means newest first [default: -created_at]
     #[arg(long, value_parser = api::runs::SORTS, allow_hyphen_values = true)]
     pub sort: Option<String>,
-    /// The maximum number
+    /// Maximum number of runs
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub limit: u32,
 }
 
-/// What to explain.
+/// The run or task to explain.
 #[derive(Args, Clone, Debug)]
 pub struct Explain {
-    /// The run
+    /// Id of the run
     pub run: RunId,
-    /// One of its tasks, in more detail [default: the run]
+    /// Task to explain in more detail [default: the whole run]
     pub task: Option<String>,
 }
 
 /// Which log to show.
 #[derive(Args, Clone, Debug)]
 pub struct Logs {
-    /// The run
+    /// Id of the run
     pub run: RunId,
-    /// One of its tasks [default: all]
+    /// Task whose log to show [default: all tasks]
     pub task: Option<String>,
-    /// The attempt [default: the current one]
+    /// Number of the attempt [default: the current one]
     #[arg(long, value_name = "N", requires = "task")]
     pub attempt: Option<u32>,
-    /// Follow until everything has ended
+    /// Print new lines until everything has ended
     #[arg(short, long)]
     pub follow: bool,
 }

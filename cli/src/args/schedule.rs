@@ -13,7 +13,7 @@ pub enum Schedule {
     Next(NextInstants),
     /// List schedules with their next instants
     List {
-        /// Only of this workflow
+        /// Only those of this workflow
         workflow: Option<String>,
     },
     /// Show how late the last runs started
@@ -21,9 +21,9 @@ pub enum Schedule {
         after_help = "The delay is the time from the scheduled instant until the run started: it was created, and no limit on runs\nheld it back. Time that its tasks wait for slots is not included, and catch-up runs do not count."
     )]
     Drift {
-        /// The workflow's name
+        /// Name of the workflow
         workflow: String,
-        /// The number of runs
+        /// Number of runs to show
         #[arg(long, default_value_t = api::drift::DEFAULT_RUNS, value_parser = clap::value_parser!(u32).range(1..=1000))]
         count: u32,
     },
@@ -39,46 +39,46 @@ pub enum Schedule {
 /// Whose instants to show, and which.
 #[derive(Args, Clone, Debug)]
 pub struct NextInstants {
-    /// The workflow's name
+    /// Name of the workflow
     #[arg(required_unless_present = "cron", conflicts_with_all = ["cron", "timezone"])]
     pub name: Option<String>,
-    /// A cron pattern
+    /// Cron pattern, instead of a workflow
     #[arg(long, value_name = "EXPR")]
     pub cron: Option<String>,
-    /// The time zone of the pattern [default: UTC]
+    /// Time zone of the pattern [default: UTC]
     #[arg(long, value_name = "TZ")]
     pub timezone: Option<String>,
-    /// Start after this time, in the schedule's time zone unless it has an offset [default: now]
+    /// Time to start after, in the schedule's time zone unless it has an offset [default: now]
     #[arg(long, value_name = "TIME")]
     pub from: Option<String>,
-    /// The number of instants
+    /// Number of instants to show
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub count: u32,
 }
 
-/// What to pause.
+/// The schedule to pause.
 #[derive(Args, Clone, Debug)]
 pub struct PauseSchedule {
-    /// The workflow's name
+    /// Name of the workflow
     pub workflow: String,
-    /// The schedule's name [default: all of them]
+    /// Name of the schedule [default: all of them]
     pub name: Option<String>,
-    /// Why
+    /// Reason, shown with the schedule
     #[arg(long)]
     pub reason: Option<String>,
 }
 
-/// What to resume.
+/// The schedule to resume.
 #[derive(Args, Clone, Debug)]
 pub struct ResumeSchedule {
-    /// The workflow's name
+    /// Name of the workflow
     pub workflow: String,
-    /// The schedule's name [default: all of them]
+    /// Name of the schedule [default: all of them]
     pub name: Option<String>,
-    /// Which missed instants get a run [default: its `catchup`]
+    /// Missed instants that get a run [default: its `catchup`]
     #[arg(long, value_parser = ["all", "latest", "none"])]
     pub missed: Option<String>,
-    /// Show what it missed and what each choice would do, and do nothing
+    /// Show what it missed and what each choice would do, and change nothing
     #[arg(long)]
     pub dry_run: bool,
 }
@@ -100,59 +100,59 @@ pub struct Backfill {
 pub enum BackfillAction {
     /// List backfills, newest first
     List {
-        /// Only of this workflow
+        /// Only those of this workflow
         #[arg(long)]
         workflow: Option<String>,
     },
     /// Show the progress of a backfill
     Show {
-        /// The backfill
+        /// Id of the backfill
         id: BackfillId,
     },
-    /// Start no more runs; active runs continue
+    /// Pause a backfill: it starts no more runs; active runs continue
     Pause {
-        /// The backfill
+        /// Id of the backfill
         id: BackfillId,
     },
-    /// Resume it; runs that were cancelled with it are re-run
+    /// Resume a backfill; runs that were cancelled with it are re-run
     Resume {
-        /// The backfill
+        /// Id of the backfill
         id: BackfillId,
     },
-    /// Cancel it and its runs
+    /// Cancel a backfill and its runs
     Cancel {
-        /// The backfill
+        /// Id of the backfill
         id: BackfillId,
     },
 }
 
-/// What to backfill.
+/// The backfill to start.
 #[derive(Args, Clone, Debug)]
 pub struct NewBackfill {
-    /// The workflow's name
+    /// Name of the workflow
     pub name: String,
-    /// The start: 2026-01-31 or 2026-01-31T06:00:00Z
+    /// First date: 2026-01-31 or 2026-01-31T06:00:00Z
     #[arg(long, value_name = "TIME")]
     pub from: String,
-    /// The end (inclusive)
+    /// Last date, inclusive, in the same form
     #[arg(long, value_name = "TIME")]
     pub to: String,
-    /// The maximum number of active runs
+    /// Maximum number of active runs
     #[arg(long, default_value_t = api::backfills::DEFAULT_PARALLEL, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub max_parallel: u32,
-    /// Where slots are scarce, how many of its tasks start for every ten of live runs
+    /// Number of its tasks that start for every ten of live runs while slots are scarce
     #[arg(long, default_value_t = api::backfills::DEFAULT_WEIGHT, value_parser = clap::value_parser!(u32).range(1..=9))]
     pub weight: u32,
-    /// Show what it would do, and do nothing
+    /// Show what it would do, and change nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// Which dates get a run: those without one, those whose run failed, or all
+    /// Dates that get a run: those without one, those whose run failed, or all
     #[arg(long, default_value = "missing", value_parser = ["missing", "failed", "all"])]
     pub rerun: String,
-    /// The version for the runs [default: the active one]
+    /// Version that the runs use [default: the active one]
     #[arg(long, value_name = "V", value_parser = super::version)]
     pub version: Option<i32>,
-    /// The schedule, if the workflow has several
+    /// Name of the schedule, if the workflow has several
     #[arg(long, value_name = "NAME")]
     pub schedule: Option<String>,
 }

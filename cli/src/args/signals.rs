@@ -9,35 +9,35 @@ use super::pair;
 /// A signal to send.
 #[derive(Args, Clone, Debug)]
 pub struct Signal {
-    /// The run
+    /// Id of the run
     pub run: RunId,
-    /// The signal's name
+    /// Name of the signal
     pub name: String,
-    /// The payload, in JSON
+    /// Payload of the signal, in JSON
     #[arg(long, value_name = "JSON", default_value = "null", value_parser = json)]
     pub payload: Value,
 }
 
-/// What to approve.
+/// The task to approve.
 #[derive(Args, Clone, Debug)]
 pub struct Approve {
-    /// The run
+    /// Id of the run
     pub run: RunId,
-    /// The task that waits for approval
+    /// Name of the task that waits for approval
     pub task: String,
-    /// A field of the form: JSON, or plain text
+    /// Field of the form: JSON, or plain text
     #[arg(long = "field", value_name = "NAME=VALUE", value_parser = pair)]
     pub fields: Vec<(String, String)>,
 }
 
-/// What to reject.
+/// The task to reject.
 #[derive(Args, Clone, Debug)]
 pub struct Reject {
-    /// The run
+    /// Id of the run
     pub run: RunId,
-    /// The task that waits for approval
+    /// Name of the task that waits for approval
     pub task: String,
-    /// Why
+    /// Reason, shown on the timeline
     #[arg(long)]
     pub reason: Option<String>,
 }

@@ -8,7 +8,7 @@ pub struct Triggers {
     /// What to do [default: list]
     #[command(subcommand)]
     pub action: Option<TriggerAction>,
-    /// The filter.
+    /// The triggers to list.
     #[command(flatten)]
     pub list: ListTriggers,
 }
@@ -20,12 +20,12 @@ pub enum TriggerAction {
     List(ListTriggers),
     /// Show a trigger: its condition, its watermark and its events
     Show(TriggerName),
-    /// Pause a trigger
+    /// Pause a trigger: it starts no runs until it is resumed
     Pause {
-        /// The trigger.
+        /// The trigger to pause.
         #[command(flatten)]
         of: TriggerName,
-        /// Why
+        /// Reason, shown with the trigger
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
     },
@@ -33,22 +33,22 @@ pub enum TriggerAction {
     Resume(TriggerName),
 }
 
-/// Names one trigger.
+/// The names that identify a trigger.
 #[derive(Args, Clone, Debug)]
 pub struct TriggerName {
-    /// The workflow's name
+    /// Name of the workflow
     pub workflow: String,
-    /// The trigger's name
+    /// Name of the trigger
     pub name: String,
 }
 
 /// Which triggers to list.
 #[derive(Args, Clone, Debug)]
 pub struct ListTriggers {
-    /// Only of this workflow
+    /// Only triggers of this workflow
     #[arg(long, value_name = "NAME")]
     pub workflow: Option<String>,
-    /// The maximum number
+    /// Maximum number of triggers
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub limit: u32,
 }

@@ -3,22 +3,22 @@
 use clap::Subcommand;
 use model::WorkerId;
 
-/// How a worker stops. It learns of it with its next heartbeat, within ten seconds.
+/// How a worker stops. The command reaches it with its next heartbeat, within ten seconds.
 #[derive(Subcommand, Clone, Debug)]
 pub enum Worker {
-    /// Stop its attempts at once; other workers take over, and no retry is used
+    /// Stop the attempts of a worker at once; other workers take over, and no retry is used
     Kill {
-        /// The worker, as `ebb workers` lists it
+        /// Id of the worker, as `ebb workers` lists it
         id: WorkerId,
-        /// Why
+        /// Reason, shown with the worker
         #[arg(long)]
         reason: Option<String>,
     },
-    /// Let it finish its attempts, but give it no more work
+    /// Let a worker finish its attempts, and give it no more work
     Drain {
-        /// The worker, as `ebb workers` lists it
+        /// Id of the worker, as `ebb workers` lists it
         id: WorkerId,
-        /// Why
+        /// Reason, shown with the worker
         #[arg(long)]
         reason: Option<String>,
     },

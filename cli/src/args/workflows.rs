@@ -13,21 +13,21 @@ pub struct Workflows {
 /// What to do with workflows.
 #[derive(Subcommand, Clone, Debug)]
 pub enum WorkflowAction {
-    /// List active workflows
+    /// List active workflows with their versions
     List(ListWorkflows),
-    /// Start no runs of a workflow until it is resumed; existing runs continue
+    /// Pause a workflow: no new runs start until it is resumed; existing runs continue
     Pause {
-        /// The workflow
+        /// Name of the workflow
         name: String,
-        /// Why
+        /// Reason, shown with the workflow
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
     },
     /// Resume a paused workflow
     Resume {
-        /// The workflow
+        /// Name of the workflow
         name: String,
-        /// Which missed instants of its schedules get a run [default: their `catchup`]
+        /// Missed instants of its schedules that get a run [default: their `catchup`]
         #[arg(long, value_parser = ["all", "latest", "none"])]
         missed: Option<String>,
     },
@@ -36,37 +36,37 @@ pub enum WorkflowAction {
 /// Which workflows to list.
 #[derive(Args, Clone, Debug)]
 pub struct ListWorkflows {
-    /// Only with this tag
+    /// Only workflows with this tag
     #[arg(long)]
     pub tag: Option<String>,
-    /// Only with this text in the name, description or tags
+    /// Only workflows with this text in the name, description or tags
     #[arg(long)]
     pub text: Option<String>,
-    /// The order; a leading `-` reverses it [default: name]
+    /// Order of the list; a leading `-` reverses it [default: name]
     #[arg(long, value_parser = api::workflows::SORTS, allow_hyphen_values = true)]
     pub sort: Option<String>,
 }
 
-/// Whose versions to list.
+/// The workflow whose versions to list.
 #[derive(Args, Clone, Debug)]
 pub struct Versions {
-    /// The workflow's name
+    /// Name of the workflow
     pub name: String,
 }
 
-/// What to go back to.
+/// The version to activate again.
 #[derive(Args, Clone, Debug)]
 pub struct Rollback {
-    /// The workflow's name
+    /// Name of the workflow
     pub name: String,
-    /// The version's number, as `ebb versions` lists it: 3 or v3
+    /// Number of the version, as `ebb versions` lists it: 3 or v3
     #[arg(value_parser = super::version)]
     pub version: i32,
 }
 
-/// What to archive.
+/// The workflow to archive.
 #[derive(Args, Clone, Debug)]
 pub struct Archive {
-    /// The workflow's name
+    /// Name of the workflow
     pub name: String,
 }

@@ -24,7 +24,7 @@ pub struct Server {
 pub struct DevFile {
     /// The address of `ebb dev`.
     pub url: String,
-    /// The admin's token.
+    /// The token of the admin.
     pub token: String,
 }
 
@@ -102,7 +102,7 @@ mod tests {
         folder
     }
 
-    /// Without stored credentials.
+    /// Finds the server as if no credentials were stored.
     fn find(shared: &Shared) -> Result<Server> {
         Server::find_with(shared, &Credentials::default())
     }

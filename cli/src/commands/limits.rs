@@ -29,9 +29,9 @@ pub(super) async fn run(shared: &Shared, arguments: Limits) -> Result<ExitCode> 
         output::line("no limits yet: a limit exists once a task needs it")?;
     } else {
         output::line(table(&limits.items))?;
-        for limit in limits.items.iter().filter(|limit| !limit.line.is_empty()) {
+        for limit in limits.items.iter().filter(|limit| !limit.fairness_groups.is_empty()) {
             output::line(format!("\nwait queue of the {} `{}`", limit.kind, limit.name))?;
-            output::line(shares(&limit.line))?;
+            output::line(shares(&limit.fairness_groups))?;
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -67,7 +67,7 @@ fn table(limits: &[LimitView]) -> String {
     output::table(["LIMIT", "NAME", "USED", "SLOTS", "WAITING", "OLDEST"], limits.iter().map(row))
 }
 
-fn shares(line: &[ShareView]) -> String {
+fn shares(groups: &[ShareView]) -> String {
     let percent = |part: f64| format!("{:.1} %", part * 100.0);
     let row = |share: &ShareView| {
         let tenant = if share.own { "own" } else { "another tenant" };
@@ -80,7 +80,7 @@ fn shares(line: &[ShareView]) -> String {
             percent(share.received),
         ]
     };
-    output::table(["GROUP", "WEIGHT", "WAITING", "OLDEST", "ENTITLED", "RECEIVED"], line.iter().map(row))
+    output::table(["GROUP", "WEIGHT", "WAITING", "OLDEST", "ENTITLED", "RECEIVED"], groups.iter().map(row))
 }
 
 fn contenders(tasks: &[ContenderView]) -> String {

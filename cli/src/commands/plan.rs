@@ -65,7 +65,6 @@ enum Change {
     Changed,
     /// It is archived on the server and would be active again.
     Archived,
-    /// Nothing would happen.
     Unchanged,
 }
 

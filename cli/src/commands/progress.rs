@@ -20,7 +20,6 @@ pub(super) struct Progress {
     pub(super) end: Option<RunState>,
 }
 
-/// One task.
 struct Line {
     name: String,
     state: TaskState,

@@ -34,7 +34,7 @@ struct Tested {
 #[derive(Default)]
 struct Results {
     tested: Vec<Tested>,
-    /// Problems of workflows.
+    /// The problems that the workflow files have.
     invalid_workflows: Vec<Diagnostic>,
     /// Problems of test files.
     invalid_tests: Vec<Diagnostic>,

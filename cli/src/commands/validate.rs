@@ -27,7 +27,7 @@ pub(super) fn run(shared: &Shared, arguments: &Validate) -> Result<ExitCode> {
     Ok(if is_valid { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
 }
 
-/// Prints every problem.
+/// Prints every problem with its position in the file.
 pub(super) fn print_problems(compiled: &Compilation) -> Result<()> {
     let palette = Palette::of_stdout();
     for problem in &compiled.diagnostics {

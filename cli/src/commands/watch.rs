@@ -16,7 +16,7 @@ use crate::args::Shared;
 use crate::client::{Client, Follower};
 use crate::output::{self, Palette};
 
-/// The poll interval.
+/// How long to wait between two polls of the run.
 const POLL_INTERVAL: TimeDelta = TimeDelta::milliseconds(300);
 
 /// The maximum number of failed tasks to report at the end.
@@ -79,7 +79,6 @@ enum Screen {
     Nothing,
     /// One line per change.
     Lines,
-    /// A live view.
     Live(ProgressBar),
 }
 

@@ -54,7 +54,7 @@ fn table(workers: &[WorkerView], palette: Palette) -> String {
             worker.queue.clone().unwrap_or_else(|| "any".into()),
             unknown(&worker.host),
             unknown(&worker.version),
-            output::time(worker.heard_at),
+            output::time(worker.heartbeat_at),
             attempts.collect::<Vec<_>>().join(", "),
         ]
     });

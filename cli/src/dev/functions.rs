@@ -32,7 +32,6 @@ pub(super) const SWEEP_ACK_DEADLINE: Duration = Duration::from_secs(90);
 pub(super) const RUN_FINISHED: &str = "dev.ebbflow.run.finished.v1";
 
 pub(super) struct Functions {
-    /// Runs attempts.
     pub(super) execute: Router,
     /// Also stores dead letters.
     pub(super) evaluate: Router,

@@ -50,7 +50,7 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 pub struct SeparateProcesses {
     /// The address of the console and the API.
     pub url: String,
-    /// The admin's token.
+    /// The token of the admin.
     pub token: String,
     /// A description of the database.
     pub database: String,

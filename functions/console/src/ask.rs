@@ -17,8 +17,8 @@ use crate::refused::Refused;
 /// All but what RFC 3986 leaves unreserved.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
-/// The longest answer that a page is made from, in bytes.
-const LONGEST: usize = 64 * 1024 * 1024;
+/// The maximum size of an API response that a page is made from.
+const MAX_RESPONSE_BYTES: usize = 64 * 1024 * 1024;
 
 /// The API, as the one who reads a page.
 pub(crate) struct Ask {
@@ -26,7 +26,6 @@ pub(crate) struct Ask {
     caller: Caller,
 }
 
-/// An error response.
 #[derive(Deserialize)]
 struct No {
     message: String,
@@ -53,12 +52,12 @@ impl Ask {
         }
     }
 
-    /// Has something done.
+    /// Sends a request that changes something.
     pub(crate) async fn post<T: DeserializeOwned>(&self, path: &str, body: &Value) -> Result<T, Refused> {
         self.send(Method::POST, path, Some(body)).await
     }
 
-    /// The answer as it is, be it as long as it may.
+    /// The response as it is, of any length.
     pub(crate) async fn raw(&self, mut request: Request<Body>) -> Response {
         request.extensions_mut().insert(self.caller.clone());
         match self.router.clone().oneshot(request).await {
@@ -80,7 +79,7 @@ impl Ask {
             .body(body.map_or_else(Body::empty, |body| Body::from(body.to_string())));
         let request = request.map_err(|error| Problem::bad_request(error.to_string()))?;
         let (parts, body) = self.raw(request).await.into_parts();
-        let bytes = to_bytes(body, LONGEST).await.map_err(|error| Problem::internal(&error))?;
+        let bytes = to_bytes(body, MAX_RESPONSE_BYTES).await.map_err(|error| Problem::internal(&error))?;
         if parts.status.is_success() {
             return serde_json::from_slice(&bytes).map_err(|error| Problem::internal(&error).into());
         }

@@ -18,7 +18,7 @@ static STAMP: LazyLock<String> = LazyLock::new(|| {
     format!("{:x}", hasher.finish())
 });
 
-/// Stands in the addresses of what browsers keep: another content has another address.
+/// The hash in the addresses of cached assets: other content has another address.
 pub(crate) fn stamp() -> &'static str {
     &STAMP
 }

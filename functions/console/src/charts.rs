@@ -19,11 +19,11 @@ pub(crate) fn bars(stretches: &[Stretch], state: TaskState, from: Instant, to: I
         "<svg class=\"bars\" viewBox=\"0 0 {WIDE} 20\" preserveAspectRatio=\"none\" aria-hidden=\"true\">\
          <rect class=\"track\" width=\"{WIDE}\" height=\"20\"/>"
     );
-    for (place, stretch) in stretches.iter().enumerate() {
+    for (index, stretch) in stretches.iter().enumerate() {
         let left = milliseconds(stretch.from - from) / all * WIDE;
         let width =
             (milliseconds(stretch.to - stretch.from) / all * WIDE).max(2.0).min(WIDE - left.min(WIDE - 2.0));
-        let last = place + 1 == stretches.len();
+        let last = index + 1 == stretches.len();
         let end = match (stretch.phase, stretch.failed, state) {
             (Phase::Work, true, _) => " failed",
             (Phase::Work, false, TaskState::Succeeded) if last => " succeeded",
@@ -56,7 +56,7 @@ pub(crate) fn strip(runs: &[(String, RunState, String)]) -> Markup {
         "<svg class=\"strip\" width=\"{width}\" height=\"20\" viewBox=\"0 0 {width} 20\" role=\"group\" \
          aria-label=\"Last runs\">"
     );
-    for (place, (link, state, words)) in runs.iter().rev().enumerate() {
+    for (index, (link, state, words)) in runs.iter().rev().enumerate() {
         let (y, height) = match state {
             RunState::Failed | RunState::Stalled => (1, 18),
             RunState::Succeeded => (5, 14),
@@ -69,7 +69,7 @@ pub(crate) fn strip(runs: &[(String, RunState, String)]) -> Markup {
                 "<a href=\"{link}\" aria-label=\"{words}\"><title>{words}</title>\
                  <rect class=\"{}\" x=\"{}\" y=\"{y}\" width=\"8\" height=\"{height}\" rx=\"2\"/></a>",
                 state.name(),
-                place * 11 + 1
+                index * 11 + 1
             ),
         );
     }
@@ -89,8 +89,8 @@ pub(crate) fn beats(runs: &[(Instant, RunState)], from: Instant, to: Instant, pa
     let mut beats = vec![Beat::default(); parts];
     let all = milliseconds(to - from).max(1.0);
     for (at, state) in runs.iter().filter(|(at, _)| (from..=to).contains(at)) {
-        let place = (milliseconds(*at - from) / all * parts as f64) as usize;
-        let beat = &mut beats[place.min(parts - 1)];
+        let index = (milliseconds(*at - from) / all * parts as f64) as usize;
+        let beat = &mut beats[index.min(parts - 1)];
         match state {
             RunState::Succeeded => beat.good += 1,
             RunState::Failed | RunState::Stalled => beat.bad += 1,
@@ -110,13 +110,13 @@ pub(crate) fn spark(beats: &[Beat], words: &str) -> Markup {
          <path class=\"base\" d=\"M0 62.5H{WIDE}\" vector-effect=\"non-scaling-stroke\"/>",
         show::escaped(words)
     );
-    for (place, beat) in beats.iter().enumerate() {
+    for (index, beat) in beats.iter().enumerate() {
         let mut foot = 62.0;
         for (class, count) in [("bad", beat.bad), ("other", beat.other), ("good", beat.good)] {
             let height = f64::from(count) / f64::from(most) * HIGH;
             foot -= height;
             if count > 0 {
-                let left = place as f64 * width + width * 0.12;
+                let left = index as f64 * width + width * 0.12;
                 put(
                     &mut out,
                     format_args!(
@@ -142,9 +142,9 @@ pub(crate) fn durations(runs: &[RunSummary]) -> Markup {
          aria-label=\"Duration of the last runs, at most {}\">",
         show::span(TimeDelta::milliseconds(most as i64))
     );
-    for (place, run) in runs.iter().rev().enumerate() {
+    for (index, run) in runs.iter().rev().enumerate() {
         let Some(long) = took(run) else { continue };
-        let (height, left) = ((long / most * HIGH).max(1.0), place as f64 * width + width * 0.12);
+        let (height, left) = ((long / most * HIGH).max(1.0), index as f64 * width + width * 0.12);
         let class = match run.state {
             RunState::Succeeded => "good",
             RunState::Failed => "bad",
@@ -164,7 +164,7 @@ pub(crate) fn durations(runs: &[RunSummary]) -> Markup {
     Markup(out + "</svg>")
 }
 
-/// How much of something is used.
+/// A bar that shows the used share of a limit.
 pub(crate) fn meter(used: &u32, of: &Option<u32>) -> Markup {
     let used = *used;
     let part = of.filter(|of| *of > 0).map_or(0.0, |of| (f64::from(used) / f64::from(of)).min(1.0)) * 100.0;

@@ -10,7 +10,7 @@ use model::{Instant, Task, TaskIndex, TaskState};
 use crate::ask::part;
 use crate::show::{self, Markup, escaped};
 
-/// Boxes have room for the mark of a state and for how far a fan-out has come.
+/// Boxes have room for the mark of a state and the progress of a fan-out.
 const ROOM: Room = Room { smallest: 200, padding: 60 };
 
 /// The graph of a definition: each task leads to the source.
@@ -18,7 +18,7 @@ pub(crate) fn of_definition(graph: &Graph) -> Markup {
     Drawing { graph, run: None }.drawn()
 }
 
-/// The graph of a run, with how each task stands.
+/// The graph of a run, with the state of each task.
 pub(crate) fn of_run(graph: &Graph, run: &str, tasks: &[Task], annotations: &Annotations<'_>) -> Markup {
     let tasks: BTreeMap<TaskIndex, &Task> = tasks.iter().map(|task| (task.index, task)).collect();
     Drawing { graph, run: Some(RunTasks { run, tasks, annotations }) }.drawn()
@@ -136,13 +136,13 @@ impl Drawing<'_> {
     }
 }
 
-/// How a task's box looks.
+/// The appearance of a task's box.
 struct Shape {
     class: String,
     link: String,
-    /// What stands below its name.
+    /// The line below its name.
     note: String,
-    /// Its state in words.
+    /// The end of its tooltip: its state, and why.
     title: String,
 }
 
@@ -188,7 +188,7 @@ fn draw_progress(out: &mut String, task: &Task, Rect { x, y, width, height }: Re
     );
 }
 
-/// What stands below a task's name: its children if it has any, how long it takes, else what it is.
+/// The line below a task's name: the progress of its children, its duration, or else its type.
 fn note(kind: &str, task: &Task, now: Instant) -> String {
     if let Some(fan) = task.fan {
         let failed =

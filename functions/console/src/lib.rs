@@ -3,8 +3,8 @@
 //! Pages are rendered here, from what the API returns to their reader, and everything they do is a form that the API
 //! carries out. They need no script; the one there is adds live updates, zoom and search. In reading order:
 //!
-//! - `visitor`, `sent`, `shell`, `ask`, `refused`: who reads, what a form sends, what is around a page, the API, and no.
-//! - `show`, `graph`, `phases`, `charts`, `yaml`: how things are written and drawn.
+//! - `visitor`, `sent`, `shell`, `ask`, `refused`: who reads, what a form sends, the frame of a page, the API, and errors.
+//! - `show`, `graph`, `phases`, `charts`, `yaml`: how values are written and drawn.
 //! - `pages`: each page.
 
 mod ask;

@@ -33,7 +33,7 @@ use crate::visitor::Visitor;
 /// A page, or why there is none.
 type Answer = Result<Html<String>, Refused>;
 
-/// All pages.
+/// The router of all pages.
 pub(crate) fn router() -> Router<Console> {
     Router::new()
         .route("/", get(home::page))

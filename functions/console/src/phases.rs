@@ -8,13 +8,12 @@ use model::{Event, EventKind, Instant, Task, TaskState};
 pub(crate) enum Phase {
     /// Waits for the tasks it depends on.
     Upstream,
-    /// Waits for a place of a limit.
+    /// Waits for a slot of a limit.
     Limit,
-    /// Has a place; its message is on its way to a worker.
+    /// Has its slots; its message is on its way to a worker.
     Queue,
-    /// A worker has taken it and makes ready.
+    /// A worker has claimed it and prepares to run it.
     Start,
-    /// Runs.
     Work,
     /// Sleeps, waits for a person, or for the delay before its next attempt.
     Rest,
@@ -33,11 +32,10 @@ impl Phase {
         }
     }
 
-    /// In words.
     pub(crate) fn words(self) -> &'static str {
         match self {
             Self::Upstream => "waited for upstream",
-            Self::Limit => "waited for a place",
+            Self::Limit => "waited for a slot",
             Self::Queue => "was in the queue",
             Self::Start => "was starting",
             Self::Work => "ran",
@@ -77,7 +75,7 @@ pub(crate) fn of_task(task: &Task, events: &[&Event], created: Instant, now: Ins
     stretches
 }
 
-/// The phase that follows on an event; none where the task has ended, nothing where it goes on as before.
+/// The phase that an event begins: `Some(None)` ends the task, `None` changes nothing.
 fn after(kind: EventKind) -> Option<Option<Phase>> {
     use EventKind as E;
     Some(match kind {
@@ -91,8 +89,8 @@ fn after(kind: EventKind) -> Option<Option<Phase>> {
     })
 }
 
-/// No event says when the work itself began; once the last attempt has ended, its row does. Before that, a worker had
-/// taken it and made ready, or it stood in the queue, if nobody has to claim such a task.
+/// Divides the last stretch at the instant the work began. No event records that instant, but the row of a task has it
+/// once its last attempt has ended. Before it, a worker prepared the attempt; an unclaimed task was in the queue.
 fn divide_last(stretches: &mut Vec<Stretch>, task: &Task) {
     let ended = matches!(task.state, TaskState::Succeeded | TaskState::Failed);
     let (Some(last), Some(started)) = (stretches.last_mut(), task.started_at) else { return };

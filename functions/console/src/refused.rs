@@ -14,9 +14,7 @@ use crate::show;
 #[derive(Debug)]
 pub(crate) struct Refused {
     pub(crate) status: StatusCode,
-    /// In words.
     pub(crate) message: String,
-    /// For programs.
     pub(crate) details: Value,
     /// Where to go instead: to sign in.
     pub(crate) instead: Option<String>,
@@ -54,14 +52,14 @@ impl From<read::Error> for Refused {
 
 impl IntoResponse for Refused {
     fn into_response(self) -> Response {
-        if let Some(place) = self.instead {
-            return Redirect::to(&place).into_response();
+        if let Some(location) = self.instead {
+            return Redirect::to(&location).into_response();
         }
         let status = self.status;
         let advice = match status {
             StatusCode::NOT_FOUND => "It may have been deleted by retention, or the address is wrong.",
             StatusCode::UNAUTHORIZED => "Send a valid token: Authorization: Bearer …",
-            StatusCode::FORBIDDEN => "Ask somebody with access, or sign in with another account.",
+            StatusCode::FORBIDDEN => "Ask someone with access, or sign in with another account.",
             StatusCode::BAD_REQUEST => "Check the filters in the address.",
             StatusCode::SERVICE_UNAVAILABLE => {
                 "A dependency is unavailable. Runs continue by themselves; try again in a moment."

@@ -1,4 +1,4 @@
-//! What a form sends, if it is a form of ours.
+//! Forms that pages of this console send, protected against forged requests.
 
 use api::access::is_same_origin;
 use axum::extract::{FromRequest, Request};
@@ -9,9 +9,9 @@ use host::Problem;
 use crate::Console;
 use crate::refused::Refused;
 
-/// What a form of ours sends. A page of another site can make a browser send forms here, with whatever lets its user
-/// in; so a form counts only if the browser says that it stood on a page of this very address, and where somebody is
-/// signed in, if it holds what only pages of their session hold.
+/// The fields of a form of this console. A page of another site can make a browser send forms here with the user's cookies
+/// (CSRF). So a form is accepted only if the browser reports the same origin and, within a session, if the form holds
+/// the session's CSRF token.
 pub(crate) struct Sent(Vec<(String, String)>);
 
 impl FromRequest<Console> for Sent {
@@ -39,23 +39,24 @@ impl FromRequest<Console> for Sent {
     }
 }
 
-/// Whether the browser says that the request comes from a page of ours. Who sends a token is no browser that is misled.
+/// Whether the browser reports a page of this console as the origin. A request with a token does not come from a misled
+/// browser.
 fn is_own(headers: &HeaderMap) -> bool {
     is_same_origin(headers).unwrap_or_else(|| headers.contains_key(header::AUTHORIZATION))
 }
 
 impl Sent {
-    /// A field that is filled in.
+    /// The value of a field, unless it is blank.
     pub(crate) fn field(&self, name: &str) -> Option<&str> {
         self.raw(name).map(str::trim).filter(|value| !value.is_empty())
     }
 
-    /// A field as it was sent, be it empty.
+    /// The value of a field as it was sent, even if empty.
     pub(crate) fn raw(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str())
     }
 
-    /// Where the form stood.
+    /// The page that the form was on.
     pub(crate) fn back(&self) -> &str {
         self.field("back").unwrap_or("/")
     }

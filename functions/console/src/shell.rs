@@ -22,9 +22,9 @@ pub(crate) struct Shell {
     pub(crate) theme: &'static str,
     /// Which part of the console this is.
     pub(crate) section: &'static str,
-    /// Who reads it; empty where that is not known.
+    /// The name of the visitor; empty if unknown.
     pub(crate) who: String,
-    /// What was done just now: whether it went well, and in words.
+    /// The outcome of the last action: whether it succeeded, and a message.
     pub(crate) notice: Option<(bool, String)>,
     /// This page's own address.
     pub(crate) here: String,
@@ -104,7 +104,7 @@ impl Shell {
     }
 }
 
-/// A cookie's value.
+/// The value of a cookie of the request.
 pub(crate) fn cookie(parts: &Parts, name: &str) -> Option<String> {
     let sent = parts.headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     let mut pairs = sent.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
@@ -112,7 +112,7 @@ pub(crate) fn cookie(parts: &Parts, name: &str) -> Option<String> {
     percent_decode_str(value).decode_utf8().ok().map(|value| value.into_owned())
 }
 
-/// Redirects to a page of ours, which shows the outcome.
+/// Redirects to a page of this console, which shows the outcome.
 pub(crate) fn back(to: &str, went_well: bool, notice: &str) -> Response {
     // A header is short; the page has the rest.
     let short: String = notice.chars().take(400).collect();
@@ -131,7 +131,7 @@ pub(crate) fn with_theme(theme: &str, to: &str) -> Response {
     ([(header::SET_COOKIE, cookie)], Redirect::to(local(to))).into_response()
 }
 
-/// The address if it is one of ours: what a form sends may lead nowhere else.
+/// The address, if it is a page of this console: forms may redirect nowhere else.
 fn local(to: &str) -> &str {
     let ours = to.starts_with('/') && !to[1..].starts_with(['/', '\\']) && to.is_ascii();
     let plain = ours && !to.bytes().any(|byte| byte.is_ascii_control());

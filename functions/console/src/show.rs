@@ -27,7 +27,7 @@ pub(crate) fn html(page: &impl Template) -> Html<String> {
     Html(page.render().expect("templates are checked when compiled, and a text takes all"))
 }
 
-/// Text that is only text, in attributes, too. What terminals act on and nobody sees becomes visible.
+/// Escapes a text for elements and attributes, and makes control characters visible.
 pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -45,12 +45,12 @@ pub(crate) fn escaped(text: &str) -> String {
     out
 }
 
-/// Words in which names stand between backticks, with these set apart.
+/// A sentence with names in backticks, which become code.
 pub(crate) fn prose(text: &str) -> Markup {
     let mut out = String::with_capacity(text.len());
     let parts: Vec<&str> = text.split('`').collect();
-    for (place, part) in parts.iter().enumerate() {
-        match (place % 2 == 1, place + 1 == parts.len()) {
+    for (index, part) in parts.iter().enumerate() {
+        match (index % 2 == 1, index + 1 == parts.len()) {
             (true, false) => out += &format!("<code>{}</code>", escaped(part)),
             (true, true) => out += &format!("`{}", escaped(part)),
             (false, _) => out += &escaped(part),
@@ -59,7 +59,7 @@ pub(crate) fn prose(text: &str) -> Markup {
     Markup(out)
 }
 
-/// An instant, exactly.
+/// The date and time of an instant, to the second.
 pub(crate) fn time(instant: &Instant) -> String {
     instant.format("%Y-%m-%d %H:%M:%S UTC").to_string()
 }
@@ -69,7 +69,7 @@ pub(crate) fn clock(instant: &Instant) -> String {
     instant.format("%H:%M:%S%.3f").to_string()
 }
 
-/// A day.
+/// The date and time of an instant, to the minute.
 pub(crate) fn day(instant: &Instant) -> String {
     instant.format("%Y-%m-%d %H:%M").to_string()
 }
@@ -93,12 +93,12 @@ pub(crate) fn distance(at: Instant, now: Instant) -> String {
     if away > TimeDelta::zero() { format!("in {words}") } else { format!("{words} ago") }
 }
 
-/// JSON for people.
+/// A value as indented JSON.
 pub(crate) fn json(value: &impl Serialize) -> String {
     serde_json::to_string_pretty(value).expect("keys are texts")
 }
 
-/// A value in a line: texts as they are.
+/// A value on one line: strings without quotes.
 pub(crate) fn value(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -161,17 +161,17 @@ pub(crate) fn shape_named(state: &str) -> Markup {
     ))
 }
 
-/// A state's shape.
+/// The symbol of a state, which screen readers skip.
 pub(crate) fn shape(state: &str) -> Markup {
     Markup(format!("<svg class=\"mark\" aria-hidden=\"true\"><use href=\"#m-{state}\"/></svg>"))
 }
 
-/// A number with its thousands set apart.
+/// A number with a space between groups of three digits.
 pub(crate) fn number(number: impl fmt::Display) -> String {
     let digits = number.to_string();
     let mut out = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
             out.push('\u{202f}');
         }
         out.push(digit);

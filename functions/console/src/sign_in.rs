@@ -1,7 +1,7 @@
 //! Signing in and out: by OpenID Connect with a browser, and for `ebb login` by way of a browser.
 
 use api::Api;
-use api::access::{LOGIN, LOGIN_PREFIX, Session, Sessions, TENANT_COOKIE};
+use api::access::{LOGIN_PREFIX, LOGIN_TTL, Session, Sessions, TENANT_COOKIE};
 use api::request::{Json, Query};
 use askama::Template;
 use auth::PendingSignIn;
@@ -24,7 +24,7 @@ use crate::show;
 use crate::visitor::{Visitor, authority};
 
 /// How long the command line may take to fetch its token.
-const CODE: TimeDelta = TimeDelta::minutes(2);
+const CODE_TTL: TimeDelta = TimeDelta::minutes(2);
 
 #[derive(Template)]
 #[template(path = "sign_in.html")]
@@ -92,7 +92,7 @@ fn sessions(api: &Api) -> Result<&Sessions, Problem> {
     api.access.sessions().ok_or_else(missing)
 }
 
-/// Only pages of ours: signing in never redirects to another site.
+/// Only pages of this console: signing in never redirects to another site.
 fn local_path(to: Option<&str>) -> &str {
     let ours = |to: &&str| {
         to.starts_with('/')
@@ -160,7 +160,7 @@ async fn sign_out(State(api): State<Api>, parts: Parts, _: Sent) -> Result<Respo
     Ok((HeaderMap::from_iter(headers), Redirect::to("/sign-in")).into_response())
 }
 
-/// Keeps which tenant is meant, of those where they have a role.
+/// Stores the chosen tenant, if the visitor has a role in it.
 async fn choose_tenant(visitor: Visitor, sent: Sent) -> Result<Response, Refused> {
     let tenant = sent.field("tenant").unwrap_or_default();
     let known = auth::TenantScope::named(tenant).is_ok_and(|reach| reach.tenant().is_some());
@@ -191,7 +191,7 @@ async fn allow(
         return Err(Problem::bad_request("this is no link that `ebb login` made").into());
     }
     let who = session.identity.name.clone();
-    let code = sessions.seal.close("code", Code { session, challenge: asked.challenge }, now + CODE);
+    let code = sessions.seal.close("code", Code { session, challenge: asked.challenge }, now + CODE_TTL);
     let link = format!("http://127.0.0.1:{}/?state={}&code={code}", asked.port, asked.state);
     let shell = console.shell(&parts, who.clone());
     Ok(show::html(&AllowPage { shell, who, link }).into_response())
@@ -202,9 +202,10 @@ async fn fetch(State(api): State<Api>, Json(fetch): Json<Fetch>) -> Result<axum:
     let (sessions, now) = (sessions(&api)?, api.app.now());
     let code: Option<Code> = sessions.seal.open("code", &fetch.code, now);
     let code = code.filter(|code| auth::constant_time_eq(&code.challenge, &auth::challenge(&fetch.verifier)));
-    let code = code.ok_or_else(|| Problem::unauthorized("the code is not good: `ebb login` again"))?;
-    let token = sessions.seal.close("login", code.session, now + LOGIN);
-    Ok(axum::Json(json!({"token": format!("{LOGIN_PREFIX}{token}"), "expires_at": now + LOGIN})))
+    let code = code
+        .ok_or_else(|| Problem::unauthorized("the code is invalid or has expired; run `ebb login` again"))?;
+    let token = sessions.seal.close("login", code.session, now + LOGIN_TTL);
+    Ok(axum::Json(json!({"token": format!("{LOGIN_PREFIX}{token}"), "expires_at": now + LOGIN_TTL})))
 }
 
 #[cfg(test)]

@@ -13,16 +13,14 @@ use crate::ask::Ask;
 use crate::refused::Refused;
 use crate::shell::Shell;
 
-/// The reader of a page: somebody with a token or a session, or whom a proxy has signed in, or where pages are open, the person at this machine.
-/// Whether they really sent what changes something is for [`Sent`](crate::sent::Sent) to check.
+/// The visitor of a page: signed in by a token, a session or a proxy, or, where pages are open, the person at this machine.
+/// [`Sent`](crate::sent::Sent) checks that a visitor really sent a form.
 pub(crate) struct Visitor {
-    /// Who they are.
     pub(crate) caller: Caller,
-    /// What they may see.
     pub(crate) data: Reader,
-    /// What is around the page.
+    /// The frame around the page.
     pub(crate) shell: Shell,
-    /// The API, as them.
+    /// A client of the API with the rights of the visitor.
     pub(crate) ask: Ask,
 }
 

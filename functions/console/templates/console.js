@@ -1,12 +1,12 @@
 "use strict";
-// What pages can do with a script: live updates, a palette, zoom, the way through the graph. Without it everything can be
-// read and every button works.
+// What the script adds to pages: live updates, a palette, zoom, keyboard navigation of the graph. Without it everything is
+// readable and every button works.
 (() => {
   const page = document.body;
   const $ = (selector, root = document) => root.querySelector(selector);
   const $$ = (selector, root = document) => [...root.querySelectorAll(selector)];
 
-  // Times: exact and local for whoever points at one, and as far away as they are by now.
+  // Times: shown relative to now; the tooltip has the exact local time.
   const distance = (at) => {
     const away = (at - Date.now()) / 1000, seconds = Math.abs(away);
     if (seconds < 5) return "now";
@@ -37,7 +37,7 @@
     mark.classList.toggle("stale", stale);
     if (mark.textContent !== words) mark.textContent = words;
   };
-  // A part that somebody is filling in, has opened or reads with the keyboard is left alone.
+  // A part with focus, unsent input or an open menu is not replaced.
   const inUse = (part) => {
     const active = document.activeElement;
     if (active && part.contains(active) && active.matches("input, select, textarea, button, summary")) return true;
@@ -81,7 +81,7 @@
     } catch {
       stale();
     }
-    // What takes long is done less often, so that the page has time for whoever reads it, and the server for others.
+    // A slow refresh is repeated less often, which leaves time for the reader and for other requests.
     next = performance.now() + 2 * (performance.now() - began);
     busy = false;
     if (again) { again = false; soon(); }
@@ -181,7 +181,7 @@
     });
   };
 
-  // What cannot be undone is asked about first; one press is one deed.
+  // Irreversible actions ask for confirmation, and a form is submitted only once.
   document.addEventListener("submit", (event) => {
     const words = event.submitter?.dataset.confirm;
     if (words && !confirm(words)) { event.preventDefault(); return; }

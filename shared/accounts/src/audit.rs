@@ -25,13 +25,13 @@ pub struct AuditEntry {
     pub origin: Option<String>,
     /// The addresses in `X-Forwarded-For`.
     pub forwarded: Option<String>,
-    /// The `User-Agent`.
+    /// The `User-Agent` header of the request.
     pub agent: Option<String>,
     /// The id of the operation.
     pub action: String,
     /// The path of the request.
     pub target: String,
-    /// The idempotency key.
+    /// The idempotency key, if there was one.
     pub key: Option<String>,
     /// The status of the response.
     pub status: u16,
@@ -72,12 +72,12 @@ pub struct AuditFilter {
     pub to: Option<Instant>,
     /// Only older than this entry.
     pub after: Option<i64>,
-    /// The maximum number.
+    /// The maximum number of entries.
     pub limit: u32,
 }
 
 impl Accounts {
-    /// Adds an entry.
+    /// Adds an entry to the audit log.
     pub async fn record(&self, entry: &AuditEntry) -> Result<()> {
         self.0.audit.write(self.pool(), entry.storable()).await
     }

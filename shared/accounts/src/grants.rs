@@ -11,7 +11,7 @@ use crate::{Accounts, CACHE_TTL, IdentityFilter, Result, Scope};
 /// A role granted to someone.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GrantRecord {
-    /// The grant's id.
+    /// The id of the grant.
     pub id: Uuid,
     /// The grantee: an email address, a domain or a group.
     pub who: String,
@@ -19,7 +19,7 @@ pub struct GrantRecord {
     pub scope: Scope,
     /// When it was granted.
     pub created_at: Instant,
-    /// Who granted it.
+    /// The account or service token that granted it.
     pub created_by: String,
 }
 

@@ -12,7 +12,7 @@ use crate::{Accounts, MAX_PRUNED, Result};
 pub struct IdempotencyKey {
     /// The tenant that the request is for.
     pub tenant: TenantId,
-    /// The caller.
+    /// The caller who chose the key.
     pub actor: String,
     /// The key that the caller chose.
     pub key: String,
@@ -21,22 +21,22 @@ pub struct IdempotencyKey {
 /// A response that can be sent again.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RecordedResponse {
-    /// The status.
+    /// The status of the response.
     pub status: u16,
     /// The headers worth repeating, in order.
     pub headers: Vec<(String, String)>,
-    /// The body.
+    /// The body of the response.
     pub body: Vec<u8>,
 }
 
-/// What claiming a key for a request came to.
+/// The result of claiming a key for a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Claim {
-    /// The key is ours: the request has to be carried out.
+    /// The key is claimed: the request must be executed.
     New,
     /// Another request with this key is in progress.
     InProgress,
-    /// The request was carried out before.
+    /// The request was executed before.
     Answered(RecordedResponse),
     /// The key was used for a different request.
     Mismatch,

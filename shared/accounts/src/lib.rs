@@ -1,5 +1,5 @@
 //! Who may do what, and who did: grants, service tokens, ended sessions, tenants by name, audit entries and idempotency
-//! records. All of it lives in Postgres; nothing here speaks HTTP.
+//! records. All of it is stored in Postgres; nothing here knows HTTP.
 //!
 //! What every request needs is remembered for a few seconds, so that a revocation takes effect everywhere within them.
 

@@ -11,7 +11,7 @@ use crate::Result;
 /// A role in one tenant or in all of them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Scope {
-    /// The role's name.
+    /// The name of the role.
     pub role: String,
     /// The tenant; `None` for all of them.
     pub tenant: Option<TenantId>,
@@ -49,8 +49,8 @@ pub struct IdentityFilter {
     pub tenant: TenantId,
     /// Those that reach all tenants, too.
     pub everywhere: bool,
-    /// After this id.
+    /// Only those after this id.
     pub after: Option<Uuid>,
-    /// The maximum number.
+    /// The maximum number of items.
     pub limit: u32,
 }

@@ -11,9 +11,9 @@ use crate::{Accounts, CACHE_TTL, Error, IdentityFilter, Result, Scope};
 /// A service token, without the token.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TokenRecord {
-    /// The token's id.
+    /// The id of the token.
     pub id: Uuid,
-    /// The token's hash.
+    /// The hash of the token, which itself is not kept.
     pub hash: service_token::Hash,
     /// What it is for.
     pub name: String,
@@ -21,9 +21,9 @@ pub struct TokenRecord {
     pub scope: Scope,
     /// When it was created.
     pub created_at: Instant,
-    /// Who created it.
+    /// The account or service token that created it.
     pub created_by: String,
-    /// When it expires.
+    /// When it expires by itself.
     pub expires_at: Instant,
     /// When and by whom it was revoked.
     pub revoked: Option<(Instant, String)>,
@@ -36,9 +36,9 @@ pub struct NewToken {
     pub name: String,
     /// What its bearer may do.
     pub scope: Scope,
-    /// Who creates it.
+    /// The account or service token that creates it.
     pub created_by: String,
-    /// When it expires.
+    /// When it expires by itself.
     pub expires_at: Instant,
 }
 

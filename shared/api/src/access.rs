@@ -28,7 +28,7 @@ pub(crate) use guard::guard;
 pub use proxy::is_same_origin;
 pub use quotas::Quotas;
 pub use rates::Rates;
-pub use session::{CSRF_HEADER, LOGIN, LOGIN_PREFIX, SESSION, Session, Sessions, TENANT_COOKIE};
+pub use session::{CSRF_HEADER, LOGIN_PREFIX, LOGIN_TTL, SESSION_TTL, Session, Sessions, TENANT_COOKIE};
 pub use tokens::{TokenBody, TokenView};
 pub(crate) use tokens::{delete_token, get_tokens, post_token};
 
@@ -93,7 +93,7 @@ impl Access {
 
     async fn person(&self, api: &Api, parts: &Parts, identity: Identity) -> Result<Caller, Problem> {
         let grants = self.grants_of(api, &identity).await?;
-        // Browsers send no header of ours; what was chosen before and is not allowed any more is forgotten.
+        // A browser chooses its tenant by a cookie, which counts only while the person has a role there.
         let chosen = session::cookie(parts, session::TENANT_COOKIE);
         let chosen = chosen.filter(|name| grants.iter().any(|grant| grant.tenant.covers(Some(name))));
         let wanted = wanted_tenant(parts)?.or(chosen);

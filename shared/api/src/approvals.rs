@@ -50,7 +50,7 @@ pub(crate) async fn post_signal(
     settle(&api, &caller, id, command, "has ended and accepts no signals").await
 }
 
-/// Approves a task.
+/// Approves a task that waits for approval.
 pub(crate) async fn post_approve(
     State(api): State<Api>,
     caller: Caller,

@@ -43,7 +43,7 @@ pub struct ListQuery {
     pub cursor: Option<String>,
 }
 
-/// What to export.
+/// The period of the audit log to export.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExportQuery {
@@ -60,18 +60,18 @@ pub struct ExportQuery {
 pub struct AuditEntryView {
     /// Its number: later ones are higher.
     pub id: i64,
-    /// When.
+    /// When the request was answered.
     #[schemars(with = "Time")]
     pub at: Instant,
-    /// Who.
+    /// The account or service token that made the request.
     pub actor: String,
     /// The IP address of the client.
     pub origin: Option<String>,
-    /// The `X-Forwarded-For` header.
+    /// The `X-Forwarded-For` header of the request.
     pub forwarded: Option<String>,
-    /// The `User-Agent` header.
+    /// The `User-Agent` header of the request.
     pub agent: Option<String>,
-    /// The operation id.
+    /// The operation id of the endpoint.
     pub action: String,
     /// The path of the request.
     pub target: String,

@@ -12,7 +12,7 @@ use read::BackfillRecord;
 use runtime::{BackfillPlan, BackfillState, NewBackfill, Rerun, Steer};
 use serde::{Deserialize, Serialize};
 
-use crate::page::{Page, Wanted};
+use crate::page::{Page, Wanted, WorkflowPageQuery};
 use crate::request::{self, Path, Query};
 use crate::{Api, Caller, error, runs, workflows};
 
@@ -25,24 +25,11 @@ pub const DEFAULT_WEIGHT: u32 = 1;
 /// The maximum number of dates in the response to a dry run.
 const MAX_DATES: usize = 100;
 
-/// Which backfills to list.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ListQuery {
-    /// Only of this workflow.
-    pub workflow: Option<String>,
-    /// The maximum number of items.
-    #[schemars(range(min = 1, max = 100))]
-    pub limit: Option<u32>,
-    /// The `next_cursor` of an earlier page.
-    pub cursor: Option<String>,
-}
-
 /// The backfill to start.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BackfillBody {
-    /// The workflow's name.
+    /// The name of the workflow to backfill.
     pub workflow: String,
     /// The first date: an instant, or a day or time in the schedule's time zone.
     pub from: String,
@@ -61,7 +48,7 @@ pub struct BackfillBody {
     /// The version its runs use; by default the active one.
     #[serde(default)]
     pub version: Option<i32>,
-    /// The schedule whose dates are meant, if the workflow has several.
+    /// The schedule whose dates to run, if the workflow has several.
     #[serde(default)]
     pub schedule: Option<String>,
     /// Whether to return the plan only.
@@ -80,11 +67,11 @@ fn weight() -> u32 {
 /// What a backfill would do.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PlanView {
-    /// The workflow's name.
+    /// The name of the workflow to backfill.
     pub workflow: String,
     /// The schedule that the dates belong to.
     pub schedule: String,
-    /// The first date.
+    /// The first date, inclusive.
     #[schemars(with = "crate::openapi::shapes::Time")]
     pub from: Instant,
     /// The last date, inclusive.
@@ -115,30 +102,30 @@ pub struct PlanView {
 /// A date that has a run already.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ExistingView {
-    /// The date.
+    /// The logical date of the run.
     #[schemars(with = "crate::openapi::shapes::Time")]
     pub date: Instant,
-    /// Its run.
+    /// The run for this date.
     #[schemars(with = "crate::openapi::shapes::Id")]
     pub run: RunId,
-    /// The current state.
+    /// The current state of that run.
     #[schemars(with = "crate::openapi::shapes::RunStates")]
     pub state: RunState,
 }
 
-/// A backfill.
+/// A backfill and its progress.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct BackfillView {
-    /// Its id.
+    /// The id of the backfill.
     #[schemars(with = "crate::openapi::shapes::Id")]
     pub id: BackfillId,
-    /// The workflow's name.
+    /// The name of its workflow.
     pub workflow: String,
     /// The schedule that the dates belong to.
     pub schedule: String,
     /// The number of the version that its runs use; null for the active one.
     pub version: Option<i32>,
-    /// The first date.
+    /// The first date, inclusive.
     #[schemars(with = "crate::openapi::shapes::Time")]
     pub from: Instant,
     /// The last date, inclusive.
@@ -151,18 +138,18 @@ pub struct BackfillView {
     /// Which dates get a run.
     #[schemars(with = "crate::openapi::shapes::Reruns")]
     pub rerun: Rerun,
-    /// The current state.
+    /// The state of the backfill.
     #[schemars(with = "crate::openapi::shapes::BackfillStates")]
     pub state: BackfillState,
     /// When it was created.
     #[schemars(with = "crate::openapi::shapes::Time")]
     pub created_at: Instant,
-    /// Who created it.
+    /// The account or service token that created it.
     pub created_by: String,
-    /// When it ended.
+    /// When it ended; null while it is in progress.
     #[schemars(with = "Option<crate::openapi::shapes::Time>")]
     pub finished_at: Option<Instant>,
-    /// Who cancelled it.
+    /// The account or service token that cancelled it, if one did.
     pub cancelled_by: Option<String>,
     /// Why it does not continue, if it should.
     pub problem: Option<String>,
@@ -178,9 +165,9 @@ pub struct BackfillView {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(untagged)]
 pub enum StartedView {
-    /// It was started.
+    /// The backfill that was started.
     Backfill(BackfillView),
-    /// Nothing was started.
+    /// The plan; nothing was started.
     Plan(PlanView),
 }
 
@@ -209,7 +196,7 @@ impl PlanView {
 }
 
 async fn view(api: &Api, caller: &Caller, record: BackfillRecord) -> Result<BackfillView, Problem> {
-    let progress = api.reader(caller).backfill_progress(&record).await?;
+    let progress = api.reader(caller).backfills().progress(&record).await?;
     let open = |name: &str| name == "waiting" || RunState::named(name).is_some_and(|state| !state.is_final());
     let ended = progress.iter().filter(|(name, _)| !open(name)).map(|(_, count)| count).sum();
     Ok(BackfillView {
@@ -235,14 +222,19 @@ async fn view(api: &Api, caller: &Caller, record: BackfillRecord) -> Result<Back
 }
 
 async fn show(api: &Api, caller: &Caller, id: BackfillId) -> Result<BackfillView, Problem> {
-    view(api, caller, api.reader(caller).backfill(id).await?).await
+    view(api, caller, api.reader(caller).backfills().get(id).await?).await
 }
 
-/// Backfills, newest first.
-pub async fn list(api: &Api, caller: &Caller, query: &ListQuery) -> Result<Page<BackfillView>, Problem> {
+/// Lists backfills, newest first.
+pub async fn list(
+    api: &Api,
+    caller: &Caller,
+    query: &WorkflowPageQuery,
+) -> Result<Page<BackfillView>, Problem> {
     let wanted = Wanted::<(Instant, BackfillId)>::read(query.limit, query.cursor.as_deref())?;
     let (workflow, reader) = (query.workflow.as_deref(), api.reader(caller));
-    let Page { items, next_cursor } = Page::of(reader.backfills(workflow, wanted.after, wanted.limit).await?);
+    let Page { items, next_cursor } =
+        Page::of(reader.backfills().list(workflow, wanted.after, wanted.limit).await?);
     let mut views = Vec::with_capacity(items.len());
     for record in items {
         views.push(view(api, caller, record).await?);
@@ -253,7 +245,7 @@ pub async fn list(api: &Api, caller: &Caller, query: &ListQuery) -> Result<Page<
 pub(crate) async fn get_list(
     State(api): State<Api>,
     caller: Caller,
-    Query(query): Query<ListQuery>,
+    Query(query): Query<WorkflowPageQuery>,
 ) -> Result<Json<Page<BackfillView>>, Problem> {
     list(&api, &caller, &query).await.map(Json)
 }
@@ -335,7 +327,7 @@ async fn steer(
     id: BackfillId,
     steer: Steer,
 ) -> Result<Json<BackfillView>, Problem> {
-    api.reader(caller).backfill(id).await?;
+    api.reader(caller).backfills().get(id).await?;
     let done = api.app.runtime.backfills().steer(id, steer, &caller.name).await.map_err(error::runtime)?;
     let view = show(api, caller, id).await?;
     // A resumed backfill may have ended at once.

@@ -29,7 +29,7 @@ const PAGE_SIZE: u32 = 1_000;
 pub struct BulkBody {
     /// The runs to act on.
     pub filter: BulkFilter,
-    /// One of [`ACTIONS`].
+    /// The action to apply: one of [`ACTIONS`].
     #[schemars(extend("enum" = ACTIONS))]
     pub action: String,
     /// Whether to count the runs only.
@@ -44,7 +44,7 @@ pub struct BulkBody {
     pub cursor: Option<String>,
 }
 
-/// Which runs are meant: at least one of these must be given.
+/// Which runs to act on: at least one field is required.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct BulkFilter {
@@ -72,7 +72,7 @@ pub struct BulkFilter {
 pub enum BulkView {
     /// The action was applied to one batch.
     Batch(BatchView),
-    /// Nothing was changed.
+    /// The runs were only counted.
     Count(CountView),
 }
 
@@ -97,7 +97,7 @@ pub struct BatchView {
     pub applied: usize,
     /// How many were in a state in which there was nothing to do.
     pub stale: usize,
-    /// How many failed.
+    /// For how many the action failed.
     pub failed: usize,
     /// The errors of these.
     pub errors: Vec<BulkError>,
@@ -108,10 +108,10 @@ pub struct BatchView {
 /// Why the action failed for one run.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct BulkError {
-    /// The run.
+    /// The run for which it failed.
     #[schemars(with = "crate::openapi::shapes::Id")]
     pub run: RunId,
-    /// The error message.
+    /// The error message for people.
     pub message: String,
 }
 
@@ -129,7 +129,7 @@ pub(crate) async fn post_bulk(
     }
     let wanted = Wanted::<(Instant, RunId)>::read(Some(MAX_LIMIT), body.cursor.as_deref())?;
     let filter = RunFilter { after: wanted.after, limit: wanted.limit, ..filter };
-    let Page { items, next_cursor } = Page::of(api.reader(&caller).list_runs(Operate, &filter).await?);
+    let Page { items, next_cursor } = Page::of(api.reader(&caller).runs().list(Operate, &filter).await?);
     let mut batch = BatchView { count: items.len(), next_cursor, ..BatchView::default() };
     for run in items.into_iter().map(|record| record.run.id) {
         match api.app.runtime.settle(run, command.clone()).await {
@@ -147,7 +147,7 @@ pub(crate) async fn post_bulk(
 async fn count(api: &Api, caller: &Caller, filter: RunFilter) -> Result<CountView, Problem> {
     let (mut filter, mut found) = (RunFilter { limit: PAGE_SIZE, ..filter }, CountView::default());
     loop {
-        let Listing { items, next } = api.reader(caller).list_runs(Operate, &filter).await?;
+        let Listing { items, next } = api.reader(caller).runs().list(Operate, &filter).await?;
         let room = (MAX_LIMIT as usize).saturating_sub(found.sample.len());
         found.count += items.len();
         found.sample.extend(items.iter().take(room).map(|record: &RunRecord| record.run.id));

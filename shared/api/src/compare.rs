@@ -10,7 +10,7 @@ use runtime::Graph;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// Fields that are not compared as such: what they say stands in the difference in another place.
+/// Fields that are not compared as such, because another part of the difference shows them.
 const COMPARED_APART: [&str; 4] = ["name", "inputs", "tasks", "depends_on"];
 
 /// What differs between two definitions.
@@ -18,15 +18,15 @@ const COMPARED_APART: [&str; 4] = ["name", "inputs", "tasks", "depends_on"];
 pub struct Difference {
     /// Fields of the workflow itself.
     pub fields: Vec<FieldChange>,
-    /// Its inputs.
+    /// The inputs that differ.
     pub inputs: Parts,
-    /// Its tasks, but for what they depend on.
+    /// The tasks that differ in more than their dependencies.
     pub tasks: Parts,
-    /// Who depends on whom.
+    /// The dependencies that differ.
     pub edges: Edges,
 }
 
-/// What became of parts that are known by a name.
+/// The named parts that differ: inputs or tasks.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Parts {
     /// The names that only the second definition has, in its order.
@@ -40,9 +40,9 @@ pub struct Parts {
 /// A part that both definitions have and that differs.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PartChange {
-    /// Its name.
+    /// The name of the part.
     pub name: String,
-    /// What differs in it.
+    /// The fields that differ in it.
     pub fields: Vec<FieldChange>,
 }
 

@@ -31,10 +31,10 @@ pub struct ListQuery {
     pub cursor: Option<String>,
 }
 
-/// A dead letter.
+/// A message that could not be processed.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct DeadLetterView {
-    /// Its id.
+    /// The id of the dead letter.
     pub id: String,
     /// When it was dead-lettered.
     #[schemars(with = "crate::openapi::shapes::Time")]
@@ -43,7 +43,7 @@ pub struct DeadLetterView {
     pub source: String,
     /// Why it cannot be processed.
     pub reason: String,
-    /// The type of its message; null if it holds no message of ours.
+    /// The type of its message; null if it is not a message of Ebbflow.
     #[serde(rename = "type")]
     pub kind: Option<String>,
     /// The run that the message is about.
@@ -63,7 +63,7 @@ pub struct DeadLetterView {
 pub enum Action {
     /// Publish their messages again.
     Replay,
-    /// Delete them.
+    /// Delete the dead letters.
     Discard,
 }
 
@@ -83,7 +83,7 @@ pub struct BulkFilter {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "DeadLetterBulkBody")]
 pub struct BulkBody {
-    /// What to do.
+    /// The action to apply to each.
     pub action: Action,
     /// The dead letters to act on.
     #[serde(default)]
@@ -104,7 +104,7 @@ pub struct BulkView {
     pub matched: usize,
     /// How many of them it replayed or discarded, or would have in a dry run.
     pub done: usize,
-    /// The ids of those that hold no message of ours and stay.
+    /// The ids of dead letters that stay, since they hold no message of Ebbflow.
     pub left: Vec<String>,
     /// The `cursor` of the next request; null when all are done.
     pub next_cursor: Option<String>,

@@ -20,20 +20,20 @@ const BODY: &str = "body";
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Files {
-    /// The files.
+    /// The files, in any order.
     pub files: Vec<File>,
 }
 
-/// One file.
+/// One file of definitions.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct File {
-    /// Its path, as problems in it shall name it.
+    /// Its path, which error messages name.
     pub path: String,
-    /// What it defines.
+    /// The kind of definition in it.
     #[serde(default)]
     pub kind: Kind,
-    /// Its content.
+    /// The content, in YAML.
     pub text: String,
 }
 
@@ -41,12 +41,12 @@ pub struct File {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// A workflow.
+    /// The definition of a workflow.
     #[default]
     Workflow,
-    /// A reusable task.
+    /// A task that workflows can reuse.
     Task,
-    /// A workflow template.
+    /// A template that workflows are made from.
     Template,
 }
 

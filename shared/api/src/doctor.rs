@@ -28,20 +28,20 @@ const MAX_TRANSACTION: TimeDelta = TimeDelta::minutes(5);
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// Nothing is wrong.
+    /// The check found no problem.
     Ok,
-    /// Something is wrong.
+    /// The check found a problem.
     Wrong,
 }
 
 /// One check and its result.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CheckView {
-    /// What was checked.
+    /// The name of the check.
     pub name: String,
     /// Whether something is wrong.
     pub verdict: Verdict,
-    /// What was found.
+    /// The result for people.
     pub message: String,
     /// What to do about it, if something is wrong.
     pub advice: Option<String>,
@@ -58,7 +58,7 @@ pub struct ReportView {
     /// The time of the checks.
     #[schemars(with = "crate::openapi::shapes::Time")]
     pub now: Instant,
-    /// Every check.
+    /// Every check that was made.
     pub checks: Vec<CheckView>,
     /// Whether every unfinished run was inspected.
     pub complete: bool,

@@ -40,7 +40,7 @@ pub struct DriftList {
 /// How late the last runs of a schedule started, without those that made up for missed instants.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LastDrift {
-    /// The schedule's name.
+    /// The name of the schedule.
     pub schedule: String,
     /// How many runs were counted.
     pub runs: usize,
@@ -57,7 +57,7 @@ pub struct LastDrift {
 /// A run of a schedule.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct StartView {
-    /// The run.
+    /// The id of the run.
     #[schemars(with = "crate::openapi::shapes::Id")]
     pub run: RunId,
     /// The instant it was planned for.
@@ -104,7 +104,7 @@ pub(crate) async fn get_drift(
     let (mut items, reader) = (Vec::new(), api.reader(&caller));
     for record in schedules::find(&api, &caller, &workflow, query.name.as_deref()).await? {
         let name = record.schedule.name;
-        let starts = reader.last_starts(&workflow, &name, count).await?;
+        let starts = reader.schedules().last_starts(&workflow, &name, count).await?;
         items.push(LastDrift::new(name, starts));
     }
     Ok(Json(DriftList { items }))

@@ -39,7 +39,7 @@ pub enum On {
     Tenant,
     /// The whole instance for a queue, the tenant for any other limit.
     Limit,
-    /// The whole instance.
+    /// The whole instance, with all its tenants.
     Instance,
 }
 
@@ -48,17 +48,11 @@ pub enum On {
 pub(crate) enum Before {
     /// Nothing: the path names no existing resource, or one without a short state.
     Nothing,
-    /// The run `{id}`.
     Run,
-    /// The task `{task}` of the run `{id}`.
     Task,
-    /// The workflow `{name}`.
     Workflow,
-    /// The backfill `{id}`.
     Backfill,
-    /// The limit `{kind}/{name}`.
     Limit,
-    /// The tenant `{name}`.
     Tenant,
 }
 

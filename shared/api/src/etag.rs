@@ -59,7 +59,7 @@ pub(crate) async fn check_match(
 }
 
 async fn check_one(api: &Api, caller: &Caller, headers: &HeaderMap, name: &str) -> Result<(), Problem> {
-    let active = match api.reader(caller).workflow(name).await {
+    let active = match api.reader(caller).workflows().get(name).await {
         Err(read::Error::Denied(_)) => None,
         found => Some(found?),
     };

@@ -59,7 +59,7 @@ pub struct LeaseView {
     /// The attempts that are its own now.
     pub items: Vec<LeasedView>,
     /// Its worker command, if it was given one: `drain` or `kill`. It then gets no attempts.
-    pub order: Option<String>,
+    pub command: Option<String>,
     /// How often it must send a heartbeat while it holds attempts.
     pub heartbeat_seconds: u32,
 }
@@ -67,19 +67,19 @@ pub struct LeaseView {
 /// An attempt that a worker was given.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LeasedView {
-    /// The run.
+    /// The id of the run.
     #[schemars(with = "crate::openapi::shapes::Id")]
     pub run: RunId,
-    /// The task's name.
+    /// The name of the task.
     pub task: String,
     /// The attempt's number; every report about the attempt names it.
     pub attempt: u32,
-    /// The run's workflow.
+    /// The workflow of the run.
     pub workflow: String,
-    /// The task's type.
+    /// The type of the task.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Its settings, rendered.
+    /// The settings of the task, rendered.
     pub config: Value,
     /// What templates could name, as one document: inputs, outputs, run, task.
     pub input: Value,
@@ -89,34 +89,33 @@ pub struct LeasedView {
     pub checkpoint: Option<Value>,
 }
 
-/// Who lives.
+/// The worker that sends a heartbeat.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HeartbeatBody {
-    /// The worker's name.
+    /// The name of the worker.
     #[schemars(length(min = 1, max = 100))]
     pub worker: String,
 }
 
-/// What a worker holds. What it carries out and is not among this was taken from it; what is and it does not know of, it
-/// has to release.
+/// The attempts that a worker holds. It must stop every other attempt that it runs, and release those that it does not know.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct HeartbeatView {
-    /// Its attempts.
+    /// The attempts that it holds.
     pub held: Vec<ClaimedAttemptView>,
     /// Its worker command, if it was given one: `drain` or `kill`.
-    pub order: Option<String>,
+    pub command: Option<String>,
 }
 
 /// An attempt that a worker holds.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ClaimedAttemptView {
-    /// The run.
+    /// The id of the run.
     #[schemars(with = "crate::openapi::shapes::Id")]
     pub run: RunId,
     /// The task's name; none where this program cannot read its definition.
     pub task: Option<String>,
-    /// Which try.
+    /// The number of the attempt.
     pub attempt: u32,
 }
 
@@ -155,21 +154,21 @@ pub(crate) async fn post_lease(
         return refused("bad_queue", words.to_owned());
     }
     let worker = worker_id(&caller, &body.worker)?;
-    let (mut items, mut order, mut known) = (Vec::new(), None, false);
+    let (mut items, mut command, mut known) = (Vec::new(), None, false);
     for (contender, graph) in waiting(&api, &caller, &body.queue).await? {
-        if items.len() == limit || order.is_some() {
+        if items.len() == limit || command.is_some() {
             break;
         }
         if !known {
             // Registered before it claims anything: an attempt of an unknown worker counts as lost.
-            order = beat(&api, worker, Some(facts(&api, &body))).await?.map(WorkerCommandKind::name);
+            command = beat(&api, worker, Some(facts(&api, &body))).await?.map(WorkerCommandKind::name);
             known = true;
         }
-        if order.is_none() {
+        if command.is_none() {
             items.extend(take(&api, &caller, worker, contender, &graph).await?);
         }
     }
-    Ok(Json(LeaseView { items, order: order.map(str::to_owned), heartbeat_seconds: HEARTBEAT_SECONDS }))
+    Ok(Json(LeaseView { items, command: command.map(str::to_owned), heartbeat_seconds: HEARTBEAT_SECONDS }))
 }
 
 fn facts(api: &Api, body: &LeaseBody) -> WorkerFacts {
@@ -186,7 +185,7 @@ fn facts(api: &Api, body: &LeaseBody) -> WorkerFacts {
 /// The dispatched tasks of a queue that the caller may execute, those of the oldest runs first.
 async fn waiting(api: &Api, caller: &Caller, queue: &str) -> Result<Vec<(Contender, Arc<Graph>)>, Problem> {
     let mut found = Vec::new();
-    for contender in api.reader(caller).slot_holders(Work, MAX_RUNS).await? {
+    for contender in api.reader(caller).slots().holders(Work, MAX_RUNS).await? {
         if contender.task.state != TaskState::Dispatched {
             continue;
         }
@@ -235,7 +234,7 @@ async fn take(
     if settle(api, run, claim).await? != Settled::Applied {
         return Ok(None);
     }
-    let checkpoint = match api.reader(caller).run_for_worker(run).await? {
+    let checkpoint = match api.reader(caller).runs().for_worker(run).await? {
         Some(reader) => reader.checkpoint(key.task).await?,
         None => None,
     };
@@ -279,7 +278,7 @@ pub(crate) async fn post_heartbeat(
     let worker = worker_id(&caller, &body.worker)?;
     let command = beat(&api, worker, None).await?;
     let mut held = Vec::new();
-    for hold in api.reader(&caller).held_by(worker).await? {
+    for hold in api.reader(&caller).slots().held_by(worker).await? {
         let graph = api.app.runtime.graph(hold.version).await.map_err(error::runtime)?;
         let (task, child) = (hold.held.key.task, hold.child);
         let graph = graph.filter(|graph| graph.has(task, child));
@@ -289,5 +288,5 @@ pub(crate) async fn post_heartbeat(
             attempt: hold.held.attempt,
         });
     }
-    Ok(Json(HeartbeatView { held, order: command.map(|kind| kind.name().to_owned()) }))
+    Ok(Json(HeartbeatView { held, command: command.map(|kind| kind.name().to_owned()) }))
 }

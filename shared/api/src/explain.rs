@@ -1,7 +1,7 @@
 //! Why a run and its tasks are where they are, in plain words.
 //!
-//! [`explain`] is pure: the explanation follows from a [`Story`], the rows and events of a run. The
-//! words of each state are in a module of their own.
+//! [`explain`] is pure: the explanation follows from a [`Story`], the rows and events of a run. `story` answers questions
+//! about them; the other modules turn the answers into sentences, each about some states.
 
 mod ended;
 mod fan_out;
@@ -40,41 +40,41 @@ const MAX_EVENTS: u32 = 1_000;
 /// Why a run is where it is.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Explanation {
-    /// The run.
+    /// The id of the run.
     #[schemars(with = "crate::openapi::shapes::Id")]
     pub run: RunId,
-    /// The current state.
+    /// The current state of the run.
     #[schemars(with = "crate::openapi::shapes::RunStates")]
     pub state: RunState,
     /// Why, in a few sentences.
     pub summary: String,
-    /// The tasks that are worth a word: those that failed, that have not ended, that were passed over.
+    /// The tasks with something to explain: those that failed, were skipped or have not ended.
     pub tasks: Vec<TaskExplanation>,
-    /// How many more are, and were left out.
+    /// How many more such tasks there are.
     pub more: usize,
 }
 
 /// Why a task is where it is.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TaskExplanation {
-    /// Its name.
+    /// The name of the task.
     pub task: String,
-    /// The current state.
+    /// The current state of the task.
     #[schemars(with = "crate::openapi::shapes::TaskStates")]
     pub state: TaskState,
     /// Why, in a few sentences.
     pub because: String,
-    /// Since when.
+    /// Since when the task is in this state.
     #[schemars(with = "crate::openapi::shapes::Time")]
     pub since: Instant,
-    /// Until when, where that is known.
+    /// Until when it stays in this state, if that is known.
     #[schemars(with = "Option<crate::openapi::shapes::Time>")]
     pub until: Option<Instant>,
-    /// For programs: what the sentences were made from.
+    /// The facts behind the sentences, for programs.
     pub details: Value,
 }
 
-/// What to explain.
+/// The part of a run to explain.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExplainQuery {
@@ -82,7 +82,7 @@ pub struct ExplainQuery {
     pub task: Option<String>,
 }
 
-/// What one state of a task comes to in words.
+/// The explanation of one state of a task.
 struct Explained {
     because: String,
     until: Option<Instant>,
@@ -109,7 +109,7 @@ pub fn explain(story: &Story<'_>, only: Option<TaskIndex>) -> Explanation {
     Explanation {
         run: story.run.id,
         state: story.run.state,
-        summary: story.summary(),
+        summary: summary::summary(story),
         tasks: wanted.iter().filter_map(|index| story.tasks.get(index)).map(explained).collect(),
         more,
     }
@@ -124,7 +124,7 @@ fn worth_a_word<'a>(tasks: impl Iterator<Item = &'a Task>) -> (Vec<TaskIndex>, u
     (wanted.into_iter().take(MAX_LISTED).map(|(_, index)| index).collect(), more)
 }
 
-/// How telling a state is; none where there is nothing to explain.
+/// The importance of a state, 0 for the most important; none where there is nothing to explain.
 fn rank(state: TaskState) -> Option<usize> {
     use TaskState as S;
     const TELLING: [TaskState; 10] = [
@@ -144,24 +144,24 @@ fn rank(state: TaskState) -> Option<usize> {
 
 fn briefly(story: &Story<'_>, task: &Task) -> TaskExplanation {
     let Explained { because, until, details } = match task.state {
-        TaskState::Pending => story.pending(task),
-        TaskState::Queued => story.queued(task),
-        TaskState::Dispatched => story.dispatched(task),
-        TaskState::Running => story.running(task),
-        TaskState::Sleeping => story.sleeping(task),
-        TaskState::UpForRetry => story.up_for_retry(task),
-        TaskState::Succeeded => story.succeeded(task),
-        TaskState::Failed => story.failed(task),
-        TaskState::UpstreamFailed => story.upstream_failed(task),
-        TaskState::Skipped => story.skipped(task),
-        TaskState::Cancelled => story.cancelled(task),
+        TaskState::Pending => waiting::pending(story, task),
+        TaskState::Queued => waiting::queued(story, task),
+        TaskState::Dispatched => waiting::dispatched(story, task),
+        TaskState::Running => waiting::running(story, task),
+        TaskState::Sleeping => waiting::sleeping(story, task),
+        TaskState::UpForRetry => waiting::up_for_retry(story, task),
+        TaskState::Succeeded => ended::succeeded(story, task),
+        TaskState::Failed => ended::failed(story, task),
+        TaskState::UpstreamFailed => ended::upstream_failed(story, task),
+        TaskState::Skipped => skipped::skipped(story, task),
+        TaskState::Cancelled => ended::cancelled(story, task),
         TaskState::Removed => Explained::new("It is no longer part of the run.", json!({})),
     };
     let name = story.name(task.index);
     TaskExplanation { task: name, state: task.state, because, since: task.since, until, details }
 }
 
-/// As briefly, with every earlier attempt and with what the task depends on.
+/// Like [`briefly`], with every earlier attempt and the tasks it depends on.
 fn in_detail(story: &Story<'_>, task: &Task) -> TaskExplanation {
     let (mut explained, index) = (briefly(story, task), task.index);
     for attempt in story.failed_attempts(index).filter(|event| event.attempt < task.attempt) {
@@ -180,7 +180,7 @@ fn in_detail(story: &Story<'_>, task: &Task) -> TaskExplanation {
     explained
 }
 
-/// Reads what there is to know about a run, and explains it.
+/// Reads the rows and events of a run, and explains it.
 pub async fn show(
     api: &Api,
     caller: &Caller,
@@ -196,13 +196,13 @@ pub async fn show(
     let run = reader.record().run.clone();
     let graph = tasks::graph(api, &run).await?;
     let mut tasks = read_tasks(&reader).await?;
-    // Of all children of fan-outs only the one that is asked for.
+    // Children of fan-outs are left out, except one that was asked for.
     tasks.extend(only.filter(|task| task.child.is_some()));
     let quiet =
         index.is_none() && worth_a_word(tasks.iter()).0.is_empty() && !has_more_events(graph.workflow());
     let events = if quiet { Vec::new() } else { read_events(&reader, index, Story::is_telling).await? };
     let around = Around {
-        concurrency_group: api.reader(caller).concurrency_group(&run, runs::MAX_GROUP_SHOWN).await?,
+        concurrency_group: api.reader(caller).runs().concurrency_group(&run, runs::MAX_GROUP_SHOWN).await?,
         runs: others(api, &reader, &tasks, &events).await?,
         slot_waits: slot_waits(&reader, &tasks).await?,
     };

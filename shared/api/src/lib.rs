@@ -86,7 +86,7 @@ pub struct Api {
     pub access: Access,
     /// The URLs of pages and traces.
     pub links: Links,
-    /// Whether the console is open to the person at this machine without signing in: only if nobody else can reach it.
+    /// Whether the console is open without signing in: only if it is reachable from this machine alone.
     pub pages_open: bool,
     /// The readers of the change feed, and their listeners.
     pub feed: Feed,
@@ -120,7 +120,7 @@ impl Api {
     }
 }
 
-/// Everything below `/api/v1`.
+/// The router of everything below `/api/v1`.
 pub fn router(api: Api) -> Router {
     let v1 = endpoints::router(&api)
         .fallback(no_such_endpoint)

@@ -32,7 +32,7 @@ pub struct LimitList {
     pub items: Vec<LimitView>,
 }
 
-/// One limit.
+/// A limit on active tasks and its use.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LimitView {
     /// `pool`, `workflow`, `tenant` or `queue`.
@@ -50,7 +50,7 @@ pub struct LimitView {
     pub oldest: Option<Instant>,
     /// The tenants and backfills that share a queue; empty for other kinds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub line: Vec<ShareView>,
+    pub fairness_groups: Vec<ShareView>,
 }
 
 /// A tenant, or one of its backfills, in the wait queue of a queue.
@@ -91,9 +91,9 @@ pub struct LimitBody {
 pub async fn show(api: &Api, caller: &Caller) -> Result<LimitList, Problem> {
     let reader = api.reader(caller);
     let mut items = Vec::new();
-    for record in reader.limits().await? {
+    for record in reader.slots().limits().await? {
         let groups = match &record.limit {
-            Limit::Queue(_) => reader.fairness_groups(&record.limit).await?,
+            Limit::Queue(_) => reader.slots().fairness_groups(&record.limit).await?,
             _ => Vec::new(),
         };
         items.push(view(record, shares(groups)));
@@ -101,7 +101,7 @@ pub async fn show(api: &Api, caller: &Caller) -> Result<LimitList, Problem> {
     Ok(LimitList { items })
 }
 
-fn view(record: LimitRecord, line: Vec<ShareView>) -> LimitView {
+fn view(record: LimitRecord, fairness_groups: Vec<ShareView>) -> LimitView {
     let name = Some(record.limit.name()).filter(|name| !name.is_empty()).unwrap_or(OWN);
     LimitView {
         kind: record.limit.kind().into(),
@@ -110,7 +110,7 @@ fn view(record: LimitRecord, line: Vec<ShareView>) -> LimitView {
         used: record.used,
         waiting: record.waiting,
         oldest: record.oldest,
-        line,
+        fairness_groups,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Server-sent events: changes to runs as they happen.
 //!
 //! An instance reads the change feed of a tenant once for all who listen in it, in the tenant's database role, and only
-//! while somebody listens: [`Feed`]. A listener that cannot keep up is sent a gap.
+//! while a client listens: [`Feed`]. A listener that cannot keep up is sent a gap.
 
 mod feed;
 mod listener;
@@ -44,15 +44,15 @@ pub struct LiveQuery {
 /// One event with its run and workflow.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LiveView {
-    /// The run.
+    /// The id of the run.
     #[schemars(with = "crate::openapi::shapes::Id")]
     pub run: RunId,
-    /// The workflow's name.
+    /// The name of the run's workflow.
     pub workflow: String,
     /// The run's current state.
     #[schemars(with = "crate::openapi::shapes::RunStates")]
     pub state: RunState,
-    /// The event.
+    /// The event itself, in the same object.
     #[serde(flatten)]
     pub event: EventView,
 }

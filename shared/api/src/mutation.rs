@@ -265,16 +265,16 @@ async fn snapshot_before(api: &Api, caller: &Caller, before: Before, parts: &mut
             Some(json!({"state": found.run.state, "task": task.state, "attempt": task.attempt}))
         }
         Before::Run => {
-            let found = reader.run_summary(param("id")?.parse().ok()?).await.ok()?;
+            let found = reader.runs().summary(param("id")?.parse().ok()?).await.ok()?;
             Some(json!({"state": found.run.state}))
         }
         Before::Workflow => {
-            let found = reader.workflow(param("name")?).await.ok()?;
+            let found = reader.workflows().get(param("name")?).await.ok()?;
             let pause = found.pause.map(|pause| json!({"at": pause.at, "by": pause.by}));
             Some(json!({"version": found.version.number, "archived": found.archived, "pause": pause}))
         }
         Before::Backfill => {
-            let found = reader.backfill(param("id")?.parse().ok()?).await.ok()?;
+            let found = reader.backfills().get(param("id")?.parse().ok()?).await.ok()?;
             Some(json!({"state": found.state}))
         }
         Before::Limit => {
@@ -284,7 +284,7 @@ async fn snapshot_before(api: &Api, caller: &Caller, before: Before, parts: &mut
             Some(json!({"slots": limit.slots}))
         }
         Before::Tenant => {
-            let found = reader.tenant_named(param("name")?).await.ok()?;
+            let found = reader.tenants().named(param("name")?).await.ok()?;
             Some(json!({"weight": found.weight, "max_active_tasks": found.slots}))
         }
     }

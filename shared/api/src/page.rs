@@ -46,7 +46,20 @@ pub struct PageQuery {
     pub cursor: Option<String>,
 }
 
-/// The page of a list that a query asks for; `P` is the place in the list after which it begins.
+/// Which page of a list to show, for one workflow or for all.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WorkflowPageQuery {
+    /// Only of this workflow.
+    pub workflow: Option<String>,
+    /// The maximum number of items.
+    #[schemars(range(min = 1, max = 100))]
+    pub limit: Option<u32>,
+    /// The `next_cursor` of an earlier page.
+    pub cursor: Option<String>,
+}
+
+/// The page of a list that a query asks for; `P` is the position in the list after which it begins.
 pub(crate) struct Wanted<P> {
     pub(crate) limit: u32,
     pub(crate) after: Option<P>,
@@ -70,16 +83,16 @@ impl<P: Serialize + DeserializeOwned> Wanted<P> {
     }
 
     /// The page that those rows make.
-    pub(crate) fn page<T>(&self, mut rows: Vec<T>, place: impl Fn(&T) -> P) -> Page<T> {
+    pub(crate) fn page<T>(&self, mut rows: Vec<T>, position: impl Fn(&T) -> P) -> Page<T> {
         let more = rows.len() > self.limit as usize;
         rows.truncate(self.limit as usize);
-        let next_cursor = rows.last().filter(|_| more).map(|last| encode(&place(last)));
+        let next_cursor = rows.last().filter(|_| more).map(|last| encode(&position(last)));
         Page { items: rows, next_cursor }
     }
 }
 
-pub(crate) fn encode<P: Serialize>(place: &P) -> String {
-    BASE64_URL_SAFE_NO_PAD.encode(serde_json::to_vec(place).expect("places are numbers and texts"))
+pub(crate) fn encode<P: Serialize>(position: &P) -> String {
+    BASE64_URL_SAFE_NO_PAD.encode(serde_json::to_vec(position).expect("positions are numbers and texts"))
 }
 
 fn decode<P: DeserializeOwned>(cursor: &str) -> Result<P, Problem> {

@@ -14,15 +14,15 @@ use crate::views::ChildrenView;
 use crate::{Api, Caller, tasks};
 
 /// How many tasks are read at once.
-const AT_ONCE: u32 = 1_000;
+const BATCH_SIZE: u32 = 1_000;
 
 /// The graph of a run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct GraphView {
-    /// The run.
+    /// The id of the run.
     #[schemars(with = "Id")]
     pub run: RunId,
-    /// The current state.
+    /// The current state of the run.
     #[schemars(with = "RunStates")]
     pub state: RunState,
     /// The tasks of its definition, in the order in which they were written.
@@ -32,12 +32,12 @@ pub struct GraphView {
 /// A task in a graph.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct NodeView {
-    /// Its name.
+    /// The name of the task.
     pub name: String,
-    /// The task type.
+    /// The type of the task.
     #[serde(rename = "type")]
     pub kind: String,
-    /// The current state.
+    /// The current state of the task.
     #[schemars(with = "TaskStates")]
     pub state: TaskState,
     /// The current attempt; 0 before the first.
@@ -49,7 +49,7 @@ pub struct NodeView {
     /// When its current attempt started.
     #[schemars(with = "Option<Time>")]
     pub started_at: Option<Instant>,
-    /// When it ended.
+    /// When the task ended; null until then.
     #[schemars(with = "Option<Time>")]
     pub finished_at: Option<Instant>,
 }
@@ -81,8 +81,8 @@ pub async fn graph(api: &Api, caller: &Caller, id: RunId) -> Result<GraphView, P
     let graph = tasks::graph(api, run).await?;
     let (mut nodes, mut after) = (Vec::new(), None);
     loop {
-        let rows = reader.tasks(None, after, AT_ONCE).await?;
-        let more = rows.len() == AT_ONCE as usize;
+        let rows = reader.tasks(None, after, BATCH_SIZE).await?;
+        let more = rows.len() == BATCH_SIZE as usize;
         after = rows.last().map(|record| record.task.index);
         nodes.extend(rows.into_iter().map(|record| NodeView::new(record, &graph)));
         if !more {

@@ -12,14 +12,14 @@ use crate::{Api, Caller};
 /// Every queue that a task has needed.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct QueueList {
-    /// By name.
+    /// The queues, by name.
     pub items: Vec<QueueView>,
 }
 
-/// A queue.
+/// A queue with its wait queue and limit.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct QueueView {
-    /// Its name.
+    /// The name of the queue.
     pub name: String,
     /// How many tasks wait in it.
     pub depth: u32,
@@ -62,9 +62,9 @@ pub struct FairnessGroupView {
 /// Every queue that a task has needed, as the caller may see it.
 pub async fn show(api: &Api, caller: &Caller) -> Result<QueueList, Problem> {
     let (reader, mut items) = (api.reader(caller), Vec::new());
-    for record in reader.limits().await? {
+    for record in reader.slots().limits().await? {
         let Limit::Queue(name) = &record.limit else { continue };
-        let groups = reader.fairness_groups(&record.limit).await?;
+        let groups = reader.slots().fairness_groups(&record.limit).await?;
         let released = groups.iter().map(|group| group.received).sum();
         let fairness_groups: Vec<_> = groups.into_iter().map(|group| view(group, api.app.now())).collect();
         items.push(QueueView {

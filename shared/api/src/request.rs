@@ -1,4 +1,4 @@
-//! Paths, queries and bodies as handlers take them. What does not fit is refused in words and in one shape.
+//! Paths, queries and bodies as handlers take them. Invalid ones are refused with an error in one shape.
 
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::request::Parts;
@@ -35,7 +35,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
 /// No reason is longer, in characters.
 const MAX_REASON: usize = 1_000;
 
-/// A JSON body; no body at all is an empty object.
+/// A JSON body; a missing body counts as an empty object.
 pub struct Json<T>(pub T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {

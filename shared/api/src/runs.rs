@@ -75,7 +75,7 @@ async fn view(api: &Api, record: RunRecord) -> Result<RunView, Problem> {
 
 /// The row of a run that the caller may follow.
 pub async fn find(api: &Api, caller: &Caller, id: RunId) -> Result<RunRecord, Problem> {
-    Ok(api.reader(caller).run_summary(id).await?)
+    Ok(api.reader(caller).runs().summary(id).await?)
 }
 
 /// One run as callers see it.
@@ -86,7 +86,7 @@ pub async fn show(api: &Api, caller: &Caller, id: RunId) -> Result<RunView, Prob
 
 async fn show_found(api: &Api, caller: &Caller, record: RunRecord) -> Result<RunView, Problem> {
     let id = record.run.id;
-    let group = api.reader(caller).concurrency_group(&record.run, MAX_GROUP_SHOWN).await?;
+    let group = api.reader(caller).runs().concurrency_group(&record.run, MAX_GROUP_SHOWN).await?;
     let mut view = view(api, record).await?;
     if let Some(waiting) = &mut view.waiting {
         let before = group.iter().take_while(|member| member.run != id);

@@ -12,7 +12,7 @@ use runtime::{DriftSummary, DueAt, Missed, Pause, SchedulePreview};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::page::{Page, Wanted};
+use crate::page::{Page, Wanted, WorkflowPageQuery};
 use crate::request::{self, Path, Query};
 use crate::{Api, Caller, error, workflows};
 
@@ -21,19 +21,6 @@ const MAX_SHOWN: usize = 5;
 
 /// The maximum number of next instants.
 const MAX_INSTANTS: usize = 1_000;
-
-/// Which schedules to list.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ListQuery {
-    /// Only of this workflow.
-    pub workflow: Option<String>,
-    /// The maximum number of items.
-    #[schemars(range(min = 1, max = 100))]
-    pub limit: Option<u32>,
-    /// The `next_cursor` of an earlier page.
-    pub cursor: Option<String>,
-}
 
 /// Which instants to show.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
@@ -54,7 +41,7 @@ pub struct NextQuery {
 pub struct PauseBody {
     /// The schedule's name; by default all schedules of the workflow.
     pub name: Option<String>,
-    /// In words.
+    /// The reason, for people.
     #[serde(deserialize_with = "request::brief")]
     #[schemars(length(max = 1000))]
     pub reason: Option<String>,
@@ -78,7 +65,7 @@ pub struct ScheduleList {
     pub items: Vec<ScheduleView>,
 }
 
-/// The next instants.
+/// The next instants of some schedules.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct NextList {
     /// Each of them, in order.
@@ -88,19 +75,19 @@ pub struct NextList {
 /// An instant of a schedule.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct NextView {
-    /// The schedule's name.
+    /// The name of the schedule.
     pub schedule: String,
-    /// The instant.
+    /// The instant in UTC.
     #[schemars(with = "crate::openapi::shapes::Time")]
     pub at: Instant,
     /// The local time in the schedule's time zone.
     pub local: String,
 }
 
-/// A schedule.
+/// A schedule and its present state.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ScheduleView {
-    /// The workflow's name.
+    /// The name of its workflow.
     pub workflow: String,
     /// Its name within the workflow.
     pub name: String,
@@ -129,7 +116,7 @@ pub struct ScheduleView {
     pub paused: bool,
     /// Who paused it, if not the file.
     pub pause: Option<PauseView>,
-    /// Its next instants.
+    /// Its next few instants.
     pub next: Vec<NextView>,
     /// The instants it missed; null if it is up to date.
     pub missed: Option<MissedView>,
@@ -145,10 +132,10 @@ pub struct ScheduleView {
 /// Who paused it, when and why.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PauseView {
-    /// When.
+    /// When it was paused.
     #[schemars(with = "crate::openapi::shapes::Time")]
     pub at: Instant,
-    /// Who.
+    /// The account or service token that paused it.
     pub by: String,
     /// The reason, if one was given.
     pub reason: Option<String>,
@@ -167,13 +154,13 @@ pub struct MissedView {
     pub count: usize,
     /// Whether there are more than were counted.
     pub more: bool,
-    /// The first one.
+    /// The earliest missed instant.
     #[schemars(with = "crate::openapi::shapes::Time")]
     pub first: Instant,
-    /// The latest one.
+    /// The latest missed instant.
     #[schemars(with = "crate::openapi::shapes::Time")]
     pub latest: Instant,
-    /// The first few.
+    /// The earliest few of them.
     #[serde(default)]
     pub dates: Vec<NextView>,
 }
@@ -254,10 +241,15 @@ pub fn next_of(workflow: &Workflow, from: Instant) -> Vec<NextView> {
 }
 
 /// Schedules by workflow and name.
-pub async fn list(api: &Api, caller: &Caller, query: &ListQuery) -> Result<Page<ScheduleView>, Problem> {
+pub async fn list(
+    api: &Api,
+    caller: &Caller,
+    query: &WorkflowPageQuery,
+) -> Result<Page<ScheduleView>, Problem> {
     let wanted = Wanted::<(String, String)>::read(query.limit, query.cursor.as_deref())?;
     let after = wanted.after.as_ref().map(|(workflow, name)| (workflow.as_str(), name.as_str()));
-    let schedules = api.reader(caller).schedules(query.workflow.as_deref(), after, wanted.limit).await?;
+    let schedules =
+        api.reader(caller).schedules().list(query.workflow.as_deref(), after, wanted.limit).await?;
     let now = api.app.now();
     Ok(Page::of(schedules).map(|record| ScheduleView::new(record, now)))
 }
@@ -270,7 +262,7 @@ pub(crate) async fn find(
     name: Option<&str>,
 ) -> Result<Vec<ScheduleRecord>, Problem> {
     workflows::find(api, caller, workflow).await?;
-    let mut found = api.reader(caller).schedules(Some(workflow), None, u32::MAX).await?.items;
+    let mut found = api.reader(caller).schedules().list(Some(workflow), None, u32::MAX).await?.items;
     let Some(name) = name else { return Ok(found) };
     let hint = error::did_you_mean(name, found.iter().map(|record| record.schedule.name.as_str()));
     found.retain(|record| record.schedule.name == name);
@@ -283,7 +275,7 @@ pub(crate) async fn find(
 pub(crate) async fn get_list(
     State(api): State<Api>,
     caller: Caller,
-    Query(query): Query<ListQuery>,
+    Query(query): Query<WorkflowPageQuery>,
 ) -> Result<Json<Page<ScheduleView>>, Problem> {
     list(&api, &caller, &query).await.map(Json)
 }

@@ -74,16 +74,16 @@ pub async fn list(
     Ok(Page { items: views, next_cursor })
 }
 
-/// What a task delivered.
+/// The output of a task.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct OutputView {
-    /// Its last attempt.
+    /// The number of its last attempt.
     pub attempt: u32,
-    /// What it delivered; null where it succeeded and delivered nothing, or where that was deleted since.
+    /// The output; null if the task succeeded without one, or if retention deleted it.
     pub output: Value,
 }
 
-/// One task of a run, or words that say that there is none and which one may have been meant.
+/// One task of a run, or an error that suggests a similar name.
 pub(crate) async fn find(api: &Api, caller: &Caller, id: RunId, name: &str) -> Result<Found, Problem> {
     find_in(api, api.reader(caller).run(id).await?, name).await
 }

@@ -21,7 +21,7 @@ const MAX_WEIGHT: u32 = 1_000;
 /// A tenant with its weight and limit.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TenantView {
-    /// Its unique name.
+    /// The name of the tenant, which is unique.
     pub name: String,
     /// The weight while tenants wait for slots: turns in each round.
     pub weight: u32,
@@ -71,7 +71,7 @@ fn given<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Option<u32>>, D::E
 /// The tenants in which the caller may read something, in the order of their creation.
 pub async fn list(api: &Api, caller: &Caller, query: &PageQuery) -> Result<Page<TenantView>, Problem> {
     let wanted = Wanted::<TenantId>::read(query.limit, query.cursor.as_deref())?;
-    let tenants = api.reader(caller).tenants(wanted.after, wanted.limit).await?;
+    let tenants = api.reader(caller).tenants().list(wanted.after, wanted.limit).await?;
     Ok(Page::of(tenants).map(TenantView::from))
 }
 
@@ -88,7 +88,7 @@ pub(crate) async fn get_one(
     caller: Caller,
     Path(name): Path<String>,
 ) -> Result<Json<TenantView>, Problem> {
-    Ok(Json(api.reader(&caller).tenant_named(&name).await?.into()))
+    Ok(Json(api.reader(&caller).tenants().named(&name).await?.into()))
 }
 
 /// Changes a tenant's weight and limit. A tenant that does not exist is created. Tasks for which there is room begin.
@@ -100,13 +100,13 @@ pub(crate) async fn post_one(
 ) -> Result<(StatusCode, Json<TenantView>), Problem> {
     check(&name, &body)?;
     let reader = api.reader(&caller);
-    let status = match reader.tenant_named(&name).await {
+    let status = match reader.tenants().named(&name).await {
         Err(read::Error::Denied(_)) => StatusCode::CREATED,
         found => found.map(|_| StatusCode::OK)?,
     };
     let change = TenantChange { weight: body.weight, max_active_tasks: body.max_active_tasks };
     api.app.runtime.tenants().change(&name, change).await.map_err(error::runtime)?;
-    Ok((status, Json(reader.tenant_named(&name).await?.into())))
+    Ok((status, Json(reader.tenants().named(&name).await?.into())))
 }
 
 fn check(name: &str, body: &TenantBody) -> Result<(), Problem> {

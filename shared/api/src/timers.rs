@@ -28,13 +28,13 @@ pub struct ListQuery {
     pub cursor: Option<String>,
 }
 
-/// A pending timer.
+/// A timer that has not fired yet.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TimerView {
     /// The run it belongs to.
     #[schemars(with = "crate::openapi::shapes::Id")]
     pub run: RunId,
-    /// The workflow's name.
+    /// The name of the run's workflow.
     pub workflow: String,
     /// The task; none for the run's own.
     pub task: Option<String>,
@@ -47,7 +47,7 @@ pub struct TimerView {
     pub wake_at: Instant,
     /// Whether that has passed.
     pub overdue: bool,
-    /// What will happen then, in words.
+    /// What happens then, for people.
     pub why: String,
     /// The task or the run, in the API.
     pub link: String,
@@ -100,7 +100,7 @@ pub async fn list(api: &Api, caller: &Caller, query: &ListQuery) -> Result<Page<
         after: wanted.after.clone(),
         limit: wanted.limit,
     };
-    let Page { items, next_cursor } = Page::of(api.reader(caller).timers(&filter).await?);
+    let Page { items, next_cursor } = Page::of(api.reader(caller).timers().list(&filter).await?);
     let mut views = Vec::with_capacity(items.len());
     for record in items {
         let graph = api.app.runtime.graph(record.version).await.map_err(error::runtime)?;

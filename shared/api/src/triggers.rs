@@ -9,25 +9,12 @@ use runtime::TriggerPause;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::page::{Page, Wanted};
+use crate::page::{Page, Wanted, WorkflowPageQuery};
 use crate::request::{self, Path, Query};
 use crate::{Api, Caller, error};
 
 /// The maximum number of events in a response.
 const MAX_EVENTS: u32 = 20;
-
-/// Which triggers to list.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ListQuery {
-    /// Only of this workflow.
-    pub workflow: Option<String>,
-    /// The maximum number of items.
-    #[schemars(range(min = 1, max = 100))]
-    pub limit: Option<u32>,
-    /// The `next_cursor` of an earlier page.
-    pub cursor: Option<String>,
-}
 
 /// The reason for a pause.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
@@ -38,13 +25,13 @@ pub struct PauseBody {
     pub reason: Option<String>,
 }
 
-/// A trigger.
+/// A trigger and its present state.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 #[schemars(rename = "TriggerDetail")]
 pub struct TriggerView {
     /// The workflow that it starts runs of.
     pub workflow: String,
-    /// Its name there.
+    /// Its name within the workflow.
     pub name: String,
     /// `event`, `webhook`, `workflow` or `sensor`.
     pub kind: String,
@@ -52,7 +39,7 @@ pub struct TriggerView {
     pub on: Value,
     /// Its filter, if it has one.
     pub filter: Option<String>,
-    /// Its last event.
+    /// The last event that it received.
     pub last_event: Option<EventView>,
     /// What its sensor has seen.
     pub watermark: Value,
@@ -78,10 +65,10 @@ pub struct TriggerView {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 #[schemars(rename = "TriggerEventView")]
 pub struct EventView {
-    /// When.
+    /// When the trigger received the event.
     #[schemars(with = "crate::openapi::shapes::Time")]
     pub at: Instant,
-    /// What it was.
+    /// A short description of the event.
     pub what: String,
     /// The run that it started.
     #[schemars(with = "Option<crate::openapi::shapes::Id>")]
@@ -118,15 +105,20 @@ impl TriggerView {
 }
 
 /// A page of triggers, by workflow and name.
-pub async fn list(api: &Api, caller: &Caller, query: &ListQuery) -> Result<Page<TriggerView>, Problem> {
+pub async fn list(
+    api: &Api,
+    caller: &Caller,
+    query: &WorkflowPageQuery,
+) -> Result<Page<TriggerView>, Problem> {
     let wanted = Wanted::<(String, String)>::read(query.limit, query.cursor.as_deref())?;
-    let triggers = api.reader(caller).triggers(query.workflow.clone(), wanted.after, wanted.limit).await?;
+    let triggers =
+        api.reader(caller).triggers().list(query.workflow.clone(), wanted.after, wanted.limit).await?;
     Ok(Page::of(triggers).map(|record| TriggerView::new(record, Vec::new())))
 }
 
 /// One trigger with its last events.
 pub async fn show(api: &Api, caller: &Caller, key: &TriggerKey) -> Result<TriggerView, Problem> {
-    match api.reader(caller).trigger(&key.workflow, &key.name, MAX_EVENTS).await {
+    match api.reader(caller).triggers().get(&key.workflow, &key.name, MAX_EVENTS).await {
         Err(read::Error::Denied(auth::Denied::NotFound(_))) => Err(no_such(key)),
         found => found.map(|(record, events)| TriggerView::new(record, events)).map_err(Problem::from),
     }
@@ -155,7 +147,7 @@ fn key(caller: &Caller, (workflow, name): (String, String)) -> TriggerKey {
 pub(crate) async fn get_list(
     State(api): State<Api>,
     caller: Caller,
-    Query(query): Query<ListQuery>,
+    Query(query): Query<WorkflowPageQuery>,
 ) -> Result<Json<Page<TriggerView>>, Problem> {
     list(&api, &caller, &query).await.map(Json)
 }

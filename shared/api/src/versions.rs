@@ -21,12 +21,12 @@ use crate::{Api, Caller, error};
 pub struct VersionView {
     /// Its number within the workflow, from 1.
     pub number: i32,
-    /// Its content hash.
+    /// The hash of its content.
     pub hash: String,
     /// When it was registered.
     #[schemars(with = "crate::openapi::shapes::Time")]
     pub created_at: Instant,
-    /// Who registered it.
+    /// The account or service token that registered it.
     pub created_by: String,
     /// Whether new runs use it.
     pub active: bool,
@@ -64,7 +64,7 @@ pub struct VersionDetail {
 /// What differs between two versions.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Comparison {
-    /// The workflow's name.
+    /// The name of the workflow.
     pub workflow: String,
     /// The version that is compared with.
     pub before: i32,
@@ -78,7 +78,7 @@ pub struct Comparison {
 /// A workflow after a version was activated or it was archived.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct WorkflowState {
-    /// Its name.
+    /// The name of the workflow.
     pub name: String,
     /// Its active version's number.
     pub version: i32,
@@ -97,7 +97,7 @@ pub async fn list(
 ) -> Result<Page<VersionView>, Problem> {
     let wanted = Wanted::<i32>::read(query.limit, query.cursor.as_deref())?;
     let workflow = workflows::find(api, caller, name).await?;
-    let versions = api.reader(caller).versions(name, wanted.after, wanted.limit).await?;
+    let versions = api.reader(caller).workflows().versions(name, wanted.after, wanted.limit).await?;
     Ok(Page::of(versions).map(|version| VersionView::new(&version, &workflow)))
 }
 
@@ -108,7 +108,7 @@ pub async fn find(
     of: &WorkflowRecord,
     number: i32,
 ) -> Result<VersionRecord, Problem> {
-    match api.reader(caller).version(&of.name, number).await? {
+    match api.reader(caller).workflows().version(&of.name, number).await? {
         Some(version) => Ok(version),
         None => Err(no_such_version(api, caller, of, number).await),
     }
@@ -130,7 +130,7 @@ pub async fn difference(
 }
 
 async fn no_such_version(api: &Api, caller: &Caller, of: &WorkflowRecord, number: i32) -> Problem {
-    let newest = match api.reader(caller).versions(&of.name, None, 1).await {
+    let newest = match api.reader(caller).workflows().versions(&of.name, None, 1).await {
         Ok(newest) => newest.items.first().map_or(of.version.number, |version| version.number),
         Err(error) => return error.into(),
     };

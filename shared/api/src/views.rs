@@ -21,14 +21,14 @@ pub use workers::{BreakerView, ClaimedView, WorkerState, WorkerView};
 /// Links to a resource and its pages.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LinksView {
-    /// The thing itself, in the API.
+    /// The resource itself, in the API.
     #[serde(rename = "self")]
     pub this: String,
-    /// Its page.
+    /// Its page in the console.
     pub console: String,
-    /// Its log.
+    /// Its entries in the logging service.
     pub logs: String,
-    /// Its trace.
+    /// Its trace in the tracing service.
     pub trace: String,
 }
 
@@ -48,36 +48,36 @@ pub struct ProblemView {
     pub timestamp: Instant,
 }
 
-/// A run.
+/// A run of a workflow.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RunView {
-    /// Its id.
+    /// The id of the run.
     #[schemars(with = "crate::openapi::shapes::Id")]
     pub id: RunId,
-    /// The workflow's name.
+    /// The name of its workflow.
     pub workflow: String,
     /// The version's number within the workflow.
     pub version: i32,
-    /// Whose it is.
+    /// The id of its tenant.
     pub tenant: i32,
-    /// The current state.
+    /// The current state of the run.
     #[schemars(with = "crate::openapi::shapes::RunStates")]
     pub state: RunState,
-    /// What caused it.
+    /// The trigger that started it.
     pub trigger: TriggerView,
-    /// Its inputs, complete.
+    /// Its inputs, defaults included.
     pub inputs: Map<String, Value>,
     /// Labels to find it by.
     pub labels: Map<String, Value>,
     /// The date it is about, where one was given.
     #[schemars(with = "Option<crate::openapi::shapes::Time>")]
     pub logical_date: Option<Instant>,
-    /// The schedule whose date that is, if it is one's.
+    /// The schedule that it belongs to, if one started it.
     pub schedule: Option<String>,
-    /// What it is about begins here, if it is of a schedule.
+    /// The start of its data interval, if a schedule started it.
     #[schemars(with = "Option<crate::openapi::shapes::Time>")]
     pub data_interval_start: Option<Instant>,
-    /// What it is about ends here.
+    /// The end of its data interval, if a schedule started it.
     #[schemars(with = "Option<crate::openapi::shapes::Time>")]
     pub data_interval_end: Option<Instant>,
     /// When it was created.
@@ -97,20 +97,20 @@ pub struct RunView {
     /// Runs of the same workflow and key share a limit; empty where all runs of the workflow do, none where there is no
     /// limit.
     pub concurrency_key: Option<String>,
-    /// What it waits for, if others have to end before it begins.
+    /// Why it waits, if its concurrency group has no room.
     pub waiting: Option<TurnView>,
-    /// Why it failed.
+    /// Why it failed, if it did.
     pub error: Option<String>,
     /// Links to pages and logs.
     pub links: LinksView,
 }
 
-/// What caused a run.
+/// The trigger that started a run.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TriggerView {
-    /// `api`, `message`, …
+    /// The kind of trigger: `api`, `message`, …
     pub kind: String,
-    /// Who.
+    /// The account, service token, schedule or task that started it.
     pub by: String,
 }
 
@@ -120,7 +120,7 @@ pub struct ParentView {
     /// The run that the task is of.
     #[schemars(with = "crate::openapi::shapes::Id")]
     pub run: RunId,
-    /// The task's name; none where its run is gone.
+    /// The task's name; null if its run was deleted.
     pub task: Option<String>,
     /// Its attempt: another one starts another run.
     pub attempt: u32,
@@ -150,9 +150,9 @@ impl ParentView {
 /// The concurrency group that a run waits for.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TurnView {
-    /// `concurrency`.
+    /// The reason: always `concurrency`.
     pub reason: String,
-    /// Since when.
+    /// Since when it waits.
     #[schemars(with = "crate::openapi::shapes::Time")]
     pub since: Instant,
     /// The runs in progress with the same key. Only for a single run, not in lists.
@@ -204,16 +204,16 @@ impl RunView {
 pub struct EventView {
     /// Its number within the run, from 0.
     pub seq: i64,
-    /// When it happened.
+    /// When the event happened.
     #[schemars(with = "crate::openapi::shapes::Time")]
     pub at: Instant,
-    /// What happened.
+    /// The type of the event.
     #[serde(rename = "type")]
     #[schemars(with = "crate::openapi::shapes::Word")]
     pub kind: EventKind,
     /// The name of the task it happened to.
     pub task: Option<String>,
-    /// The attempt, where one is meant.
+    /// The attempt it is about, if any.
     pub attempt: Option<u32>,
     /// Who caused it; none for the engine itself.
     pub actor: Option<String>,
@@ -243,11 +243,11 @@ impl EventView {
 /// A workflow in a list.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct WorkflowView {
-    /// Its name.
+    /// The name of the workflow.
     pub name: String,
-    /// For people.
+    /// A description for people.
     pub description: Option<String>,
-    /// For finding it.
+    /// Tags to find it by.
     pub tags: Vec<String>,
     /// The active version's number.
     pub version: i32,
@@ -255,7 +255,7 @@ pub struct WorkflowView {
     pub hash: String,
     /// Whether it was taken out of use.
     pub archived: bool,
-    /// Its typed inputs.
+    /// The inputs of its runs, with their types.
     #[schemars(with = "Vec<crate::openapi::shapes::Input>")]
     pub inputs: Vec<InputSpec>,
     /// How many tasks it has.
@@ -314,7 +314,7 @@ pub struct WorkflowDetail {
 /// What became of a definition that was registered.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RegisteredView {
-    /// The workflow's name.
+    /// The name of the workflow.
     pub name: String,
     /// The version that is active now.
     pub version: i32,

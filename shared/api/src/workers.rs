@@ -19,7 +19,7 @@ use crate::{Api, Caller, Links, error};
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct WorkerCommandBody {
-    /// The reason, in words.
+    /// The reason, for people.
     #[serde(default, deserialize_with = "crate::request::brief")]
     #[schemars(length(max = 1000))]
     pub reason: Option<String>,
@@ -53,8 +53,8 @@ async fn view(api: &Api, record: WorkerRecord) -> Result<WorkerView, Problem> {
         host: facts.map(|facts| facts.host.clone()),
         version: facts.map(|facts| facts.version.clone()),
         since: facts.map(|facts| facts.since),
-        heard_at: heartbeat_at,
-        order: command,
+        heartbeat_at,
+        command,
         attempts,
         breakers: facts
             .map(|facts| facts.breakers.iter().map(BreakerView::from).collect())

@@ -40,7 +40,7 @@ pub struct Registration {
     pub registered: Vec<RegisteredView>,
 }
 
-/// Valid definitions.
+/// The valid definitions of a request.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Validation {
     /// Always true; invalid definitions are refused.
@@ -49,20 +49,20 @@ pub struct Validation {
     pub workflows: Vec<ValidView>,
 }
 
-/// A valid definition.
+/// A definition that is valid.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ValidView {
-    /// The workflow's name.
+    /// The name of the workflow.
     pub name: String,
     /// How many tasks it has.
     pub tasks: usize,
-    /// Its content hash.
+    /// The hash of its content.
     pub hash: String,
 }
 
 /// One workflow, or an error with the most similar name.
 pub async fn find(api: &Api, caller: &Caller, name: &str) -> Result<WorkflowRecord, Problem> {
-    match api.reader(caller).workflow(name).await {
+    match api.reader(caller).workflows().get(name).await {
         Err(read::Error::Denied(auth::Denied::NotFound(_))) => Err(no_such_workflow(api, caller, name).await),
         found => Ok(found?),
     }
@@ -71,7 +71,8 @@ pub async fn find(api: &Api, caller: &Caller, name: &str) -> Result<WorkflowReco
 pub(crate) async fn no_such_workflow(api: &Api, caller: &Caller, name: &str) -> Problem {
     // Callers who may start runs and read nothing get no hint.
     let filter = WorkflowFilter { limit: MAX_HINTS, ..WorkflowFilter::default() };
-    let known = api.reader(caller).workflows(&filter).await.map(|known| known.items).unwrap_or_default();
+    let known =
+        api.reader(caller).workflows().list(&filter).await.map(|known| known.items).unwrap_or_default();
     let hint = error::did_you_mean(name, known.iter().map(|record| record.name.as_str()));
     Problem::not_found(format!("there is no workflow `{name}`{hint}"))
 }
@@ -84,7 +85,7 @@ pub(crate) async fn get_one(
 ) -> Result<Tagged<WorkflowDetail>, Problem> {
     let record = find(&api, &caller, &name).await?;
     let filter = RunFilter { workflow: Some(name), limit: COUNTED_RUNS, ..RunFilter::default() };
-    let mut runs = api.reader(&caller).list_runs(Read, &filter).await?.items;
+    let mut runs = api.reader(&caller).runs().list(Read, &filter).await?.items;
     let statistics = StatisticsView::of(&runs);
     runs.truncate(RECENT_RUNS);
     let recent_runs = runs::views(&api, runs).await?;

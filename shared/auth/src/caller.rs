@@ -11,7 +11,7 @@ use crate::{DEFAULT_TENANT, Grant, Pattern, Permission, Role, TenantScope, Workf
 pub struct Caller {
     /// The tenant whose work they see and change.
     pub tenant: TenantId,
-    /// The tenant's name.
+    /// The name of the tenant.
     pub tenant_name: String,
     /// The caller's own name, as events and audit entries record it.
     pub name: String,

@@ -12,14 +12,14 @@ pub(crate) const LEEWAY: TimeDelta = TimeDelta::seconds(10);
 /// The claims of a token (RFC 7519).
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Claims {
-    /// The issuer.
+    /// The issuer that signed the token.
     pub iss: String,
     /// The subject: the issuer's id of the bearer.
     pub sub: String,
     /// The audiences that it was issued for.
     #[serde(deserialize_with = "one_or_many")]
     pub aud: Vec<String>,
-    /// When it expires.
+    /// When the token expires.
     #[serde(with = "seconds::ts_seconds")]
     pub exp: DateTime<Utc>,
     /// When it becomes valid.
@@ -31,7 +31,7 @@ pub struct Claims {
     /// Whether the issuer has verified that address.
     #[serde(default)]
     pub email_verified: bool,
-    /// All other claims.
+    /// All claims that have no field here.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }

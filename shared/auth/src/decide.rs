@@ -5,7 +5,7 @@ use crate::{Grant, Permission};
 /// Which workflows a request concerns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WorkflowScope<'a> {
-    /// One, by name.
+    /// One workflow, by its name.
     One(&'a str),
     /// Several, each checked later: the caller needs the permission for at least one.
     Some,

@@ -9,7 +9,7 @@ pub enum Error {
     /// It is not a token, or one that is never accepted.
     #[error("malformed token: {0}")]
     Malformed(&'static str),
-    /// It has expired.
+    /// The token has expired.
     #[error("the token has expired; request a new one")]
     Expired,
     /// It is not valid yet.

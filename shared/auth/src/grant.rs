@@ -73,7 +73,7 @@ impl Pattern {
         Self("*".into())
     }
 
-    /// Parses a pattern.
+    /// Parses a pattern; the error says what a pattern may contain.
     pub fn new(text: &str) -> Result<Self, String> {
         let letter = |letter: char| letter.is_ascii_alphanumeric() || "-_.*?".contains(letter);
         if text.is_empty() || text.len() > MAX_NAME_BYTES || !text.chars().all(letter) {

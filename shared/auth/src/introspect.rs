@@ -1,4 +1,4 @@
-//! Token introspection (RFC 7662): the issuer of an opaque token tells whether it is valid. Responses are cached briefly.
+//! Token introspection (RFC 7662): the issuer of an opaque token reports whether it is valid. Responses are cached briefly.
 
 use std::time::Duration;
 

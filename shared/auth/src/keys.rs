@@ -89,7 +89,7 @@ impl Keys {
         self.cache.read().expect("no holder panics").fresh_until.is_some_and(|until| now < until)
     }
 
-    /// Fetches the keys, unless that happened just now. Fails only if no key is known at all.
+    /// Fetches the keys, unless they were fetched just now. Fails only if no key is known yet.
     async fn refresh(&self, fetched_at: &mut Option<DateTime<Utc>>, now: DateTime<Utc>) -> Result<(), Error> {
         let Some(source) = &self.source else { return Ok(()) };
         let empty = self.cache.read().expect("no holder panics").keys.is_empty();

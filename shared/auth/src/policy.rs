@@ -51,7 +51,7 @@ impl Identity {
 /// The holder of a grant: `ada@example.com`, `@example.com` or `group:data`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Principal {
-    /// One account.
+    /// One account, by its email address.
     Account(String),
     /// All accounts of a domain.
     Domain(String),
@@ -89,7 +89,7 @@ impl FromStr for Principal {
     }
 }
 
-/// Grants by configuration.
+/// The grants that the configuration makes.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Policy(Vec<(Principal, Grant)>);
 

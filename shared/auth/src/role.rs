@@ -23,7 +23,7 @@ pub enum Permission {
 }
 
 impl Permission {
-    /// All permissions.
+    /// All permissions, in the order of their declaration.
     pub const ALL: [Self; 7] =
         [Self::Follow, Self::Start, Self::Read, Self::Operate, Self::Author, Self::Administer, Self::Work];
 
@@ -40,9 +40,9 @@ pub enum Role {
     Viewer,
     /// Also starts and controls runs.
     Operator,
-    /// Also changes workflows.
+    /// Also registers, changes and archives workflows.
     Author,
-    /// Has every permission.
+    /// Has every permission in the tenant.
     Admin,
     /// A remote worker, which only runs attempts.
     Worker,
@@ -51,7 +51,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// All roles.
+    /// All roles, in the order of their declaration.
     pub const ALL: [Self; 6] =
         [Self::Viewer, Self::Operator, Self::Author, Self::Admin, Self::Worker, Self::Partner];
 

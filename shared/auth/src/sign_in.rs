@@ -11,19 +11,19 @@ use crate::{Error, Identity, TrustedIssuer};
 
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Google's authorization endpoint.
+/// The endpoint where Google asks a person to sign in.
 pub const GOOGLE_AUTHORIZE_URL: &str = "https://accounts.google.com/o/oauth2/v2/auth";
 
-/// Google's token endpoint.
+/// The endpoint where Google exchanges a code for tokens.
 pub const GOOGLE_TOKEN_URL: &str = "https://oauth2.googleapis.com/token";
 
 /// An OpenID Connect provider, and our registration with it.
 pub struct Provider {
-    /// The authorization endpoint.
+    /// The endpoint where a person signs in.
     pub authorize_url: String,
     /// The token endpoint, which exchanges codes for tokens.
     pub token_url: String,
-    /// Our client id.
+    /// The client id that the provider gave us.
     pub client_id: String,
     /// Our client secret, if the provider requires one.
     pub client_secret: Option<String>,

@@ -36,7 +36,7 @@ impl<K: Ord, V: Clone> TtlCache<K, V> {
         entries.insert(key, (value, until));
     }
 
-    /// Removes all entries.
+    /// Removes all entries, whatever their age.
     pub fn clear(&self) {
         self.entries.lock().expect("no holder panics").clear();
     }

@@ -1,109 +1,109 @@
-//! Which column everything stands in: a task right after the last of its parents, and lanes for longer edges.
+//! The column of each node: a task comes right after the last of its parents, and longer edges get dummy nodes.
 
 use std::collections::BTreeSet;
 
 use engine::Graph;
 use model::TaskIndex;
 
-/// The graph with every edge leading to the very next column.
+/// A layered graph: every edge leads to the next column.
 ///
-/// Its places are the tasks, by their indices, and after them the lanes. All edges of a task share one lane in each
-/// column that they pass, which keeps pictures calm and their number bounded.
+/// Its nodes are the tasks, by their indices, and after them the dummy nodes of long edges. All edges of a task share one
+/// dummy node in each column that they pass, which keeps pictures calm and bounds the number of nodes.
 pub(crate) struct Columns {
-    /// The places of each column, from top to bottom.
+    /// The nodes of each column, from top to bottom.
     pub(crate) columns: Vec<Vec<usize>>,
-    places: Vec<Place>,
+    nodes: Vec<Node>,
     tasks: usize,
 }
 
 #[derive(Default)]
-struct Place {
+struct Node {
     column: usize,
     before: Vec<usize>,
     after: Vec<usize>,
-    /// For a task: the first of its lanes.
-    lanes: usize,
+    /// For a task: the first of its dummy nodes.
+    dummies: usize,
 }
 
 impl Columns {
     pub(crate) fn of(graph: &Graph) -> Self {
         let depths = depths(graph);
         let mut columns = vec![Vec::new(); depths.iter().max().map_or(0, |deepest| deepest + 1)];
-        let mut places = Vec::new();
+        let mut nodes = Vec::new();
         for (task, column) in depths.into_iter().enumerate() {
             columns[column].push(task);
-            places.push(Place { column, ..Place::default() });
+            nodes.push(Node { column, ..Node::default() });
         }
-        let mut all = Self { columns, tasks: places.len(), places };
+        let mut all = Self { columns, tasks: nodes.len(), nodes };
         for task in graph.indices() {
             all.connect(task.at(), &dependants(graph, task));
         }
         all
     }
 
-    /// Leads the edges of one task to its dependants, through lanes where they are further away than one column.
+    /// Leads the edges of one task to its dependants, through dummy nodes where they skip columns.
     fn connect(&mut self, task: usize, dependants: &BTreeSet<usize>) {
-        self.places[task].lanes = self.places.len();
-        let start = self.places[task].column;
-        let end = dependants.iter().map(|to| self.places[*to].column).max().unwrap_or(start);
+        self.nodes[task].dummies = self.nodes.len();
+        let start = self.nodes[task].column;
+        let end = dependants.iter().map(|to| self.nodes[*to].column).max().unwrap_or(start);
         let mut last = task;
         for column in start + 1..end {
-            let lane = self.places.len();
-            self.places.push(Place { column, ..Place::default() });
-            self.columns[column].push(lane);
-            self.link(last, lane);
-            last = lane;
+            let dummy = self.nodes.len();
+            self.nodes.push(Node { column, ..Node::default() });
+            self.columns[column].push(dummy);
+            self.link(last, dummy);
+            last = dummy;
         }
         for to in dependants {
-            let from = self.lanes(task, *to).last().unwrap_or(task);
+            let from = self.dummies(task, *to).last().unwrap_or(task);
             self.link(from, *to);
         }
     }
 
     fn link(&mut self, from: usize, to: usize) {
-        self.places[from].after.push(to);
-        self.places[to].before.push(from);
+        self.nodes[from].after.push(to);
+        self.nodes[to].before.push(from);
     }
 
-    /// The lanes that an edge passes on its way.
-    pub(crate) fn lanes(&self, from: usize, to: usize) -> std::ops::Range<usize> {
-        let between = self.places[to].column - self.places[from].column - 1;
-        self.places[from].lanes..self.places[from].lanes + between
+    /// The dummy nodes that an edge passes on its way.
+    pub(crate) fn dummies(&self, from: usize, to: usize) -> std::ops::Range<usize> {
+        let between = self.nodes[to].column - self.nodes[from].column - 1;
+        self.nodes[from].dummies..self.nodes[from].dummies + between
     }
 
-    /// All lanes of a task, from left to right.
-    pub(crate) fn lanes_of(&self, task: usize) -> std::ops::Range<usize> {
-        let end = if task + 1 < self.tasks { self.places[task + 1].lanes } else { self.len() };
-        self.places[task].lanes..end
+    /// All dummy nodes of a task, from left to right.
+    pub(crate) fn dummies_of(&self, task: usize) -> std::ops::Range<usize> {
+        let end = if task + 1 < self.tasks { self.nodes[task + 1].dummies } else { self.len() };
+        self.nodes[task].dummies..end
     }
 
-    /// The tasks among the places.
+    /// The tasks among the nodes.
     pub(crate) fn tasks(&self) -> std::ops::Range<usize> {
         0..self.tasks
     }
 
-    /// How many places there are.
+    /// How many nodes there are.
     pub(crate) fn len(&self) -> usize {
-        self.places.len()
+        self.nodes.len()
     }
 
-    pub(crate) fn is_lane(&self, place: usize) -> bool {
-        place >= self.tasks
+    pub(crate) fn is_dummy(&self, node: usize) -> bool {
+        node >= self.tasks
     }
 
-    /// The column that a place is in.
-    pub(crate) fn column(&self, place: usize) -> usize {
-        self.places[place].column
+    /// The column that a node is in.
+    pub(crate) fn column(&self, node: usize) -> usize {
+        self.nodes[node].column
     }
 
-    /// The places in the column before that lead here.
-    pub(crate) fn before(&self, place: usize) -> &[usize] {
-        &self.places[place].before
+    /// The nodes in the column before that lead here.
+    pub(crate) fn before(&self, node: usize) -> &[usize] {
+        &self.nodes[node].before
     }
 
-    /// The places in the next column that this one leads to.
-    pub(crate) fn after(&self, place: usize) -> &[usize] {
-        &self.places[place].after
+    /// The nodes in the next column that this one leads to.
+    pub(crate) fn after(&self, node: usize) -> &[usize] {
+        &self.nodes[node].after
     }
 }
 

@@ -33,9 +33,9 @@ impl Default for Room {
 /// A point of the picture; `y` grows downwards.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Point {
-    /// From the left.
+    /// The distance from the left edge.
     pub x: i32,
-    /// From the top.
+    /// The distance from the top edge.
     pub y: i32,
 }
 
@@ -64,7 +64,7 @@ pub struct Edge {
     pub points: Vec<Point>,
 }
 
-/// The places of a graph's tasks and edges, for drawing over them.
+/// The positions of the tasks and edges of a graph, to draw over.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Layout {
     /// How wide the picture is, margins included.
@@ -78,12 +78,12 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Finds a place for everything; the same graph always gives the same.
+    /// Lays out a graph; the same graph always gives the same layout.
     pub fn of(graph: &Graph) -> Self {
         Self::with(graph, Room::default())
     }
 
-    /// The same with boxes that have room for more than is written there.
+    /// Lays out a graph with boxes that leave room for more than their texts.
     pub fn with(graph: &Graph, room: Room) -> Self {
         let mut columns = Columns::of(graph);
         order::untangle(&mut columns);
@@ -92,7 +92,7 @@ impl Layout {
         heights.iter_mut().for_each(|height| *height += shift);
         let bands = bands(graph, &columns, &heights, room);
         let boxes: Vec<Rect> =
-            graph.indices().map(|task| place(task.at(), &columns, &bands, &heights)).collect();
+            graph.indices().map(|task| rect(task.at(), &columns, &bands, &heights)).collect();
         let lowest = heights.iter().max().map_or(0, |height| height + BOX_HEIGHT / 2);
         let width = bands.last().map_or(0, |band| band.left + band.width);
         let edges = edges(graph, &columns, &bands, &heights);
@@ -122,7 +122,7 @@ fn bands(graph: &Graph, columns: &Columns, heights: &[i32], room: Room) -> Vec<B
     let mut left = MARGIN;
     let mut bands = Vec::new();
     for column in &columns.columns {
-        let tasks = column.iter().filter(|place| !columns.is_lane(**place));
+        let tasks = column.iter().filter(|node| !columns.is_dummy(**node));
         let widths = tasks.map(|task| box_width(&graph.workflow().tasks[*task], room));
         let width = widths.max().unwrap_or(room.smallest);
         bands.push(Band { left, width });
@@ -140,7 +140,7 @@ fn box_width(task: &TaskSpec, room: Room) -> i32 {
     (name.max(kind) + room.padding).max(room.smallest)
 }
 
-fn place(task: usize, columns: &Columns, bands: &[Band], heights: &[i32]) -> Rect {
+fn rect(task: usize, columns: &Columns, bands: &[Band], heights: &[i32]) -> Rect {
     let band = &bands[columns.column(task)];
     Rect { x: band.left, y: heights[task] - BOX_HEIGHT / 2, width: band.width, height: BOX_HEIGHT }
 }
@@ -156,14 +156,14 @@ fn edges(graph: &Graph, columns: &Columns, bands: &[Band], heights: &[i32]) -> V
     edges
 }
 
-/// Out of one box, level through the lanes, into the other.
+/// Out of one box, level through the dummy nodes, into the other.
 fn route(from: usize, to: usize, columns: &Columns, bands: &[Band], heights: &[i32]) -> Vec<Point> {
-    let band = |place: usize| &bands[columns.column(place)];
+    let band = |node: usize| &bands[columns.column(node)];
     let mut points = vec![Point { x: band(from).right(), y: heights[from] }];
-    for lane in columns.lanes(from, to) {
-        let y = heights[lane];
-        points.push(Point { x: band(lane).left, y });
-        points.push(Point { x: band(lane).right(), y });
+    for dummy in columns.dummies(from, to) {
+        let y = heights[dummy];
+        points.push(Point { x: band(dummy).left, y });
+        points.push(Point { x: band(dummy).right(), y });
     }
     points.push(Point { x: band(to).left, y: heights[to] });
     straightened(points)

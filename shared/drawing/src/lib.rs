@@ -1,7 +1,7 @@
 //! Pictures of a workflow's graph: [`text()`] for a terminal, [`svg()`] for everything else. No I/O, no clock, no async:
 //! the same graph gives the same picture.
 //!
-//! A [`Layout`] is made in three steps: tasks get columns and long edges get lanes (`columns`), each column gets
+//! A [`Layout`] is made in three steps: tasks get columns and long edges get dummy nodes (`columns`), each column gets
 //! the order with few crossings (`order`), and everything gets a height that keeps edges straight (`heights`).
 
 mod columns;

@@ -78,7 +78,7 @@ fn put(out: &mut String, what: std::fmt::Arguments<'_>) {
     out.write_fmt(what).expect("a string takes everything");
 }
 
-/// Text that is only text, in attributes too. What XML cannot hold at all becomes a replacement character.
+/// Escapes a text for elements and attributes. Characters that XML forbids become replacement characters.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {

@@ -1,6 +1,6 @@
 //! The picture as text: a task to a line, in an order in which they may run, with rails for what leads where.
 //!
-//! Everything that stands on a rail leads to everything that branches off it further down. Tasks that lead to the
+//! Every task on a rail leads to every task that branches off it further down. Tasks that lead to the
 //! same others share a rail, so a join of fifty is as narrow as a join of two.
 
 use std::collections::BTreeSet;
@@ -12,7 +12,7 @@ use crate::columns::dependants;
 use crate::label;
 
 /// More parents than this are counted, not named: the rails show them.
-const NAMED: usize = 3;
+const MAX_NAMES: usize = 3;
 
 /// Draws the graph for a terminal.
 pub fn text(graph: &Graph) -> String {
@@ -60,16 +60,16 @@ fn parents(graph: &Graph, task: TaskIndex) -> String {
     let names: Vec<&str> = parents.into_iter().map(|parent| graph.spec(parent).name.as_str()).collect();
     match names.len() {
         0 => String::new(),
-        1..=NAMED => format!("← {}", names.join(", ")),
-        count => format!("← {} and {} more", names[..NAMED - 1].join(", "), count + 1 - NAMED),
+        1..=MAX_NAMES => format!("← {}", names.join(", ")),
+        count => format!("← {} and {} more", names[..MAX_NAMES - 1].join(", "), count + 1 - MAX_NAMES),
     }
 }
 
 #[derive(Default)]
 struct Rails {
-    /// For each rail the tasks that have still to branch off it; none where there is no rail.
+    /// The tasks that have yet to branch off each rail; empty where there is no rail.
     open: Vec<BTreeSet<usize>>,
-    /// Where the row above has a task that leads nowhere: nothing may start right below, as if they went together.
+    /// The rail on which the row above ended: a task right below it would look connected.
     closed: Option<usize>,
 }
 
@@ -83,15 +83,15 @@ impl Rails {
             }
         }
         let onwards = dependants(graph, task);
-        let at = self.seat(&entries, &onwards);
+        let at = self.rail_for(&entries, &onwards);
         let row = self.draw(&entries, at);
         self.closed = onwards.is_empty().then_some(at);
         self.open[at] = onwards;
         row
     }
 
-    /// The rail that a task stands on: one that leads where it leads, else one that ends here, else a free one.
-    fn seat(&mut self, entries: &BTreeSet<usize>, onwards: &BTreeSet<usize>) -> usize {
+    /// The rail of a task: one that leads to the same tasks, else one that ends here, else a free one.
+    fn rail_for(&mut self, entries: &BTreeSet<usize>, onwards: &BTreeSet<usize>) -> usize {
         let is_free = |rail: &usize| self.open.get(*rail).is_none_or(BTreeSet::is_empty);
         let leads_there = |rail: &usize| self.open[*rail] == *onwards && !entries.contains(rail);
         let shared = (0..self.open.len()).find(|rail| !onwards.is_empty() && leads_there(rail));
@@ -132,7 +132,7 @@ fn head(entries: &BTreeSet<usize>, at: usize) -> char {
     }
 }
 
-/// Where a row leaves a rail that ends there or goes on.
+/// The branch of a row from a rail, which ends there or continues.
 fn branch(is_first: bool, is_last: bool, ends: bool) -> char {
     match (is_first, is_last, ends) {
         (true, _, true) => '╰',

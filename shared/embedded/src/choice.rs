@@ -12,7 +12,7 @@ pub enum Preference {
     /// The one whose data is in the folder, else an installed one, else the one compiled in.
     #[default]
     Any,
-    /// An installed one.
+    /// A Postgres that is installed on this machine.
     Installed,
     /// The one compiled in.
     Compiled,

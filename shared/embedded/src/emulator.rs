@@ -16,7 +16,7 @@ const START_TIMEOUT: Duration = Duration::from_secs(300);
 /// A running emulator. Dropping it ends the process.
 pub struct Emulator {
     process: Child,
-    /// The emulator's address.
+    /// The address that clients use.
     pub url: String,
 }
 
@@ -28,7 +28,7 @@ impl Drop for Emulator {
 }
 
 impl Emulator {
-    /// The process id.
+    /// The id of the emulator's process.
     pub fn id(&self) -> u32 {
         self.process.id()
     }

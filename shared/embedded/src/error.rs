@@ -21,7 +21,7 @@ pub enum Error {
     /// Another user owns a folder that should be private.
     #[error("{0} belongs to another user: remove it, or choose another folder")]
     NotOurs(PathBuf),
-    /// `initdb` failed.
+    /// `initdb` exited with an error.
     #[error("initdb could not create a cluster in {folder}: {output}")]
     Initdb {
         /// The folder of the cluster.
@@ -32,9 +32,9 @@ pub enum Error {
     /// The server ended, or was not ready in time.
     #[error("Postgres did not start; the last lines of {log}:\n{tail}")]
     NotStarted {
-        /// The server's log.
+        /// The path of the server's log.
         log: PathBuf,
-        /// Its last lines.
+        /// The last lines of the log.
         tail: String,
     },
     /// The server of a dead owner does not stop.

@@ -19,7 +19,7 @@ use crate::{Config, Operations, starting};
 pub struct App {
     /// Reads and changes runs.
     pub runtime: Arc<Runtime>,
-    /// Authenticates pushes.
+    /// Authenticates the pushes of the bus.
     pub push: Arc<PushAuth>,
     /// Access to `/metrics` and `/log-level`, and what the metrics cover.
     pub operations: Operations,
@@ -69,7 +69,7 @@ impl App {
         self
     }
 
-    /// The current time.
+    /// The current time of the app's clock.
     pub fn now(&self) -> model::Instant {
         self.runtime.clock().now()
     }

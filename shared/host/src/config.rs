@@ -82,7 +82,7 @@ pub struct RetentionConfig {
     pub outputs: u32,
     /// `EBB_RETENTION_AUDIT_DAYS`: the audit log.
     pub audit: u32,
-    /// `EBB_RETENTION_DEAD_LETTERS_DAYS`: dead letters.
+    /// `EBB_RETENTION_DEAD_LETTERS_DAYS`: messages that could not be processed.
     pub dead_letters: u32,
     /// Where runs are archived before they are deleted.
     pub archive: Option<ArchiveConfig>,
@@ -91,11 +91,11 @@ pub struct RetentionConfig {
 /// Where archived runs go.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ArchiveConfig {
-    /// `EBB_ARCHIVE_DIR`: a folder.
+    /// `EBB_ARCHIVE_DIR`: a folder of this machine.
     Folder(String),
     /// `EBB_ARCHIVE_BUCKET`: a Google Cloud Storage bucket; `EBB_STORAGE_ENDPOINT`: on a compatible server.
     Bucket {
-        /// The bucket's name.
+        /// The name of the bucket.
         name: String,
         /// The server's address, if it is not Google's.
         endpoint: Option<String>,
@@ -121,7 +121,7 @@ impl Default for RetentionConfig {
 pub enum BusConfig {
     /// `EBB_PROJECT`: Google Pub/Sub of this project; `EBB_PUBSUB_ENDPOINT`: an emulator instead.
     PubSub {
-        /// The project's id.
+        /// The id of the project.
         project: String,
         /// The emulator's address, if it is not Google's service.
         endpoint: Option<String>,
@@ -130,7 +130,7 @@ pub enum BusConfig {
     },
     /// `EBB_BROKER_URL`: a local broker that accepts messages over HTTP.
     Broker {
-        /// The broker's address.
+        /// The address of the broker.
         url: String,
     },
 }
@@ -161,7 +161,7 @@ pub enum PushConfig {
 pub struct TokenConfig {
     /// The accepted values of the `iss` claim.
     pub issuers: Vec<String>,
-    /// The required audience.
+    /// The audience that tokens must name.
     pub audience: String,
     /// The issuer's key set.
     pub keys_url: String,

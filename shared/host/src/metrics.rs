@@ -47,7 +47,7 @@ pub fn page() -> String {
     prometheus::page(&snapshot())
 }
 
-/// Counts a response.
+/// Counts a response by path and status, with its duration.
 pub(crate) fn request(path: &str, status: StatusCode, took: Duration) {
     let labels = [("path", path.to_owned()), ("status", status.as_str().to_owned())];
     counter!("ebbflow_http_requests_total", &labels).increment(1);

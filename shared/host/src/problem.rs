@@ -8,7 +8,7 @@ use model::Clock;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-/// An error response.
+/// An error response: what is wrong, for people and for programs.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Problem {
     status: StatusCode,
@@ -30,7 +30,7 @@ impl Problem {
         self
     }
 
-    /// The response's status.
+    /// The status of the response.
     pub fn status(&self) -> StatusCode {
         self.status
     }

@@ -221,7 +221,7 @@ impl Redactor {
         self.forms.first().map_or(0, String::len)
     }
 
-    /// Redacts a text.
+    /// Replaces each known secret in a text.
     pub fn text(&self, text: &str) -> String {
         let mut text = Cow::Borrowed(text);
         for form in &self.forms {

@@ -46,7 +46,7 @@ impl From<Router> for Serving {
 /// Resolves when the process must shut down.
 pub type ShutdownSignal = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Tells long responses when to end. Every request carries it as an extension.
+/// Signals long responses to end. Every request carries it as an extension.
 #[derive(Clone, Default)]
 pub struct ShutdownNotice {
     shutdown: Option<Shared<BoxFuture<'static, ()>>>,

@@ -49,7 +49,7 @@ impl Gate {
         Serving { router, finished: finished.boxed(), on_shutdown: Box::new(on_shutdown) }
     }
 
-    /// Opens the gate.
+    /// Opens the gate: from now on requests are served.
     pub(crate) fn open(&self, serving: Serving) {
         let Serving { router, finished, on_shutdown } = serving;
         *self.0.on_shutdown.lock().expect("no holder panics") = Some(on_shutdown);

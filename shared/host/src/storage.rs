@@ -22,9 +22,9 @@ const MAX_MESSAGE_LENGTH: usize = 200;
 /// What a client may do with objects.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Access {
-    /// List objects.
+    /// List and read objects.
     Read,
-    /// Create objects.
+    /// Also create and replace objects.
     Write,
 }
 

@@ -22,7 +22,7 @@ const BATCH: usize = 512;
 /// The maximum number of buffered spans; while the buffer is full, new spans are dropped.
 const MAX_BUFFERED: usize = 4_096;
 
-/// OTLP's span kinds.
+/// The span kinds of OTLP that are used here.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
     Internal = 1,

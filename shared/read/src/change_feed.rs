@@ -37,9 +37,9 @@ pub struct FeedPage {
 /// What happened to one run in one transaction.
 #[derive(Clone, PartialEq, Debug)]
 pub struct FeedItem {
-    /// The run.
+    /// The run that the event is about.
     pub run: RunId,
-    /// The workflow's name.
+    /// The name of the run's workflow.
     pub workflow: String,
     /// The run's version, whose graph names tasks.
     pub version: VersionId,
@@ -69,7 +69,7 @@ impl ChangeFeed {
         self.tenant
     }
 
-    /// The present position.
+    /// The position after everything there is now.
     pub async fn end(&self) -> Result<FeedCursor> {
         let mut connection = self.postgres.reading_as(self.tenant).await?;
         let row =

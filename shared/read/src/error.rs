@@ -6,7 +6,7 @@ pub enum Error {
     /// The caller may not read this.
     #[error(transparent)]
     Denied(#[from] auth::Denied),
-    /// The database failed.
+    /// The database failed to answer.
     #[error(transparent)]
     Store(#[from] store::Error),
 }

@@ -13,58 +13,64 @@ use crate::{Reader, Result};
 pub struct Contender {
     /// The run that it belongs to.
     pub run: RunId,
-    /// The run's workflow.
+    /// The workflow of the run.
     pub workflow: String,
     /// The run's version, whose graph says which limits the task needs.
     pub version: VersionId,
-    /// The task's row.
+    /// The row of the task.
     pub task: Task,
 }
 
 /// An attempt that a worker holds, with what the name of its task follows from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ClaimedTask {
-    /// The attempt.
+    /// The attempt that the worker holds.
     pub held: Claim,
     /// The version of its run.
     pub version: VersionId,
-    /// The task's place, if it is a child of a fan-out.
+    /// The task's position in its fan-out, if it is a child of one.
     pub child: Option<model::Child>,
     /// When the attempt was claimed.
     pub started_at: Option<model::Instant>,
 }
 
-impl Reader {
+/// Limits and queues, and the tasks that hold or wait for their slots.
+#[derive(Clone, Copy, Debug)]
+pub struct Slots<'a> {
+    pub(crate) reader: &'a Reader,
+}
+
+impl Slots<'_> {
     /// Every limit that tasks of the tenant have needed a slot of, by kind and name.
     pub async fn limits(&self) -> Result<Vec<LimitRecord>> {
-        self.caller.check_tenant(Permission::Read)?;
-        Ok(select::limits(&mut *self.connection().await?, self.tenant()).await?)
+        self.reader.caller.check_tenant(Permission::Read)?;
+        Ok(select::limits(&mut *self.reader.connection().await?, self.reader.tenant()).await?)
     }
 
     /// The tasks that hold their slots, of those for whose workflows the caller has a permission, oldest runs first. At
     /// most `runs` unfinished runs are examined.
-    pub async fn slot_holders(&self, permission: Permission, runs: u32) -> Result<Vec<Contender>> {
-        self.caller.check_some(permission)?;
+    pub async fn holders(&self, permission: Permission, runs: u32) -> Result<Vec<Contender>> {
+        self.reader.caller.check_some(permission)?;
         let holds_slots = TaskState::ALL.into_iter().filter(|state| state.holds_slots());
         let found = sqlx::query(include_str!("../queries/list_holders.sql"))
-            .bind(self.tenant().0)
+            .bind(self.reader.tenant().0)
             .bind(i64::from(runs))
             .bind(holds_slots.map(TaskState::name).collect::<Vec<_>>())
-            .fetch_all(&mut *self.connection().await?)
+            .fetch_all(&mut *self.reader.connection().await?)
             .await?;
         self.permitted(permission, &found)
     }
 
     /// The tasks of the tenant that wait for a slot of a limit, in the order in which they get one.
-    pub async fn slot_waiters(&self, limit: &Limit, count: u32) -> Result<Vec<Contender>> {
-        self.caller.check_some(Permission::Read)?;
+    pub async fn waiters(&self, limit: &Limit, count: u32) -> Result<Vec<Contender>> {
+        self.reader.caller.check_some(Permission::Read)?;
         let found = sqlx::query(include_str!("../queries/list_slot_waiters.sql"))
             .bind(limit.kind())
             .bind(limit.tenant().map_or(0, |tenant| tenant.0))
             .bind(storable(limit.name()))
-            .bind(self.tenant().0)
+            .bind(self.reader.tenant().0)
             .bind(i64::from(count))
-            .fetch_all(&mut *self.connection().await?)
+            .fetch_all(&mut *self.reader.connection().await?)
             .await?;
         self.permitted(Permission::Read, &found)
     }
@@ -73,7 +79,7 @@ impl Reader {
         let mut contenders = Vec::with_capacity(found.len());
         for row in found {
             let workflow: String = row.try_get("workflow")?;
-            if self.may(permission, &workflow) {
+            if self.reader.may(permission, &workflow) {
                 let ((run, task), version) = (rows::task(row)?, VersionId(row.try_get("version")?));
                 contenders.push(Contender { run, workflow, version, task });
             }
@@ -83,7 +89,7 @@ impl Reader {
 
     /// The attempts that a remote worker of the caller holds, by run and task.
     pub async fn held_by(&self, worker: WorkerId) -> Result<Vec<ClaimedTask>> {
-        self.caller.check_some(Permission::Work)?;
+        self.reader.caller.check_some(Permission::Work)?;
         let found = sqlx::query(
             "select tasks.run, tasks.idx, tasks.attempt, tasks.worker, tasks.child_of, tasks.item, tasks.started_at,
                     runs.version as run_version
@@ -91,8 +97,8 @@ impl Reader {
               where tasks.worker = $1 and tasks.tenant = $2 order by tasks.run, tasks.idx",
         )
         .bind(worker.0)
-        .bind(self.tenant().0)
-        .fetch_all(&mut *self.connection().await?)
+        .bind(self.reader.tenant().0)
+        .fetch_all(&mut *self.reader.connection().await?)
         .await?;
         found.iter().filter_map(|row| claimed(row).transpose()).collect()
     }

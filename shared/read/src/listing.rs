@@ -1,21 +1,21 @@
 //! Lists in pages.
 
-/// One page of a list: what the caller may see of it, and the place after which the next page begins. A page may have
+/// One page of a list: what the caller may see of it, and the position after which the next page begins. A page may have
 /// fewer items than its limit, or none, and still lead on.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Listing<T, P> {
     /// The items, in the list's order.
     pub items: Vec<T>,
-    /// The last place of this page; none where the list ends here for now.
+    /// The last position of this page; none where the list ends here for now.
     pub next: Option<P>,
 }
 
 impl<T, P> Listing<T, P> {
     /// The page that these rows make: one more than `limit` was read, to see whether there are more.
-    pub(crate) fn new(mut rows: Vec<T>, limit: u32, place: impl Fn(&T) -> P) -> Self {
+    pub(crate) fn new(mut rows: Vec<T>, limit: u32, position: impl Fn(&T) -> P) -> Self {
         let more = rows.len() > limit as usize;
         rows.truncate(limit as usize);
-        let next = rows.last().filter(|_| more).map(place);
+        let next = rows.last().filter(|_| more).map(position);
         Self { items: rows, next }
     }
 

@@ -10,7 +10,7 @@ use sqlx::postgres::PgRow;
 use store::{rows, storable};
 use uuid::Uuid;
 
-use crate::{Reader, Result};
+use crate::{Result, Slots};
 
 /// A fairness group in the wait queue of a queue: the live tasks of a tenant, or one of its backfills.
 #[derive(Clone, PartialEq, Debug)]
@@ -33,22 +33,22 @@ pub struct FairnessGroupRecord {
     pub pace: Pace,
 }
 
-impl Reader {
+impl Slots<'_> {
     /// The fairness groups in a queue's wait queue, or that were given slots from it.
     pub async fn fairness_groups(&self, limit: &Limit) -> Result<Vec<FairnessGroupRecord>> {
-        self.caller.check_tenant(Permission::Read)?;
+        self.reader.caller.check_tenant(Permission::Read)?;
         let found = sqlx::query(include_str!("../queries/list_fairness_groups.sql"))
             .bind(limit.kind())
             .bind(limit.tenant().map_or(0, |tenant| tenant.0))
             .bind(storable(limit.name()))
-            .fetch_all(self.all_tenants())
+            .fetch_all(self.reader.all_tenants())
             .await?;
-        let names_all = self.caller.may_everywhere(Permission::Read);
+        let names_all = self.reader.caller.may_everywhere(Permission::Read);
         found.iter().map(|row| self.group(row, names_all)).collect()
     }
 
     fn group(&self, row: &PgRow, names_all: bool) -> Result<FairnessGroupRecord> {
-        let own = row.try_get::<i32, _>("tenant")? == self.tenant().0;
+        let own = row.try_get::<i32, _>("tenant")? == self.reader.tenant().0;
         let name: String = row.try_get("tenant_name")?;
         let backfill = Some(row.try_get::<Uuid, _>("backfill")?).filter(|id| !id.is_nil()).map(BackfillId);
         let backfill_weight = rows::number(row, "backfill_weight")?;

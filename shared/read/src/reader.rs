@@ -7,7 +7,7 @@ use model::{BackfillId, RunId, TenantId};
 use sqlx::PgPool;
 use store::{Postgres, TenantConnection, select};
 
-use crate::Result;
+use crate::{Backfills, Result, Runs, Schedules, Slots, Tenants, Timers, Triggers, Workflows};
 
 /// What one caller may see. Every connection it reads with is in the role of the caller's tenant.
 #[derive(Clone)]
@@ -22,6 +22,46 @@ impl Reader {
         &self.caller
     }
 
+    /// Reads runs as rows and lists; [`run`](Self::run) reads what is in one.
+    pub fn runs(&self) -> Runs<'_> {
+        Runs { reader: self }
+    }
+
+    /// Reads workflows and their versions.
+    pub fn workflows(&self) -> Workflows<'_> {
+        Workflows { reader: self }
+    }
+
+    /// Reads schedules and the runs that they started.
+    pub fn schedules(&self) -> Schedules<'_> {
+        Schedules { reader: self }
+    }
+
+    /// Reads triggers and their events.
+    pub fn triggers(&self) -> Triggers<'_> {
+        Triggers { reader: self }
+    }
+
+    /// Reads backfills and their progress.
+    pub fn backfills(&self) -> Backfills<'_> {
+        Backfills { reader: self }
+    }
+
+    /// Reads timers that are pending.
+    pub fn timers(&self) -> Timers<'_> {
+        Timers { reader: self }
+    }
+
+    /// Reads limits, their slots and their wait queues.
+    pub fn slots(&self) -> Slots<'_> {
+        Slots { reader: self }
+    }
+
+    /// Reads tenants, with their weights and limits.
+    pub fn tenants(&self) -> Tenants<'_> {
+        Tenants { reader: self }
+    }
+
     pub(crate) fn tenant(&self) -> TenantId {
         self.caller.tenant
     }
@@ -31,8 +71,8 @@ impl Reader {
         Ok(self.postgres.reading_as(self.caller.tenant).await?)
     }
 
-    /// Connections that see every tenant. Only [`Platform`](crate::Platform), [`tenants`](Self::tenants) and
-    /// [`fairness_groups`](Self::fairness_groups) use them: what they return belongs to no tenant, or is stripped of whose it is.
+    /// Connections that see every tenant. Only [`Platform`](crate::Platform), [`Tenants`] and
+    /// [`Slots::fairness_groups`] use them: what they return belongs to no tenant, or is stripped of whose it is.
     pub(crate) fn all_tenants(&self) -> &PgPool {
         self.postgres.pool()
     }

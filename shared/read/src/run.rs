@@ -47,7 +47,7 @@ impl RunReader {
 
     /// The tasks of its definition, without outputs and children.
     pub async fn outline(&self) -> Result<Vec<Task>> {
-        let found = self.reader.outline(&[self.id()]).await?;
+        let found = self.reader.runs().outline(&[self.id()]).await?;
         Ok(found.into_iter().map(|(_, task)| task).collect())
     }
 
@@ -118,7 +118,7 @@ impl RunReader {
         Ok(select::log(&mut *connection, self.key(task), attempt, from, limit).await?)
     }
 
-    /// The place of a task in a wait queue, if it is in one.
+    /// The position of a task in a wait queue, if it is in one.
     pub async fn slot_wait(&self, task: TaskIndex) -> Result<Option<SlotWait>> {
         Ok(select::slot_wait(&mut *self.reader.connection().await?, self.key(task)).await?)
     }

@@ -20,58 +20,67 @@ const MAX_EXAMINED: u32 = 1_000;
 /// A run in a list or a chart.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RunSummary {
-    /// The run.
+    /// The id of the run.
     pub id: RunId,
-    /// The workflow's name.
+    /// The name of its workflow.
     pub workflow: String,
     /// The version that it follows.
     pub version: VersionId,
-    /// Its state.
+    /// The current state of the run.
     pub state: RunState,
     /// When it was created.
     pub created_at: Instant,
     /// When its first task began.
     pub started_at: Option<Instant>,
-    /// When it ended.
+    /// When it ended; none until then.
     pub finished_at: Option<Instant>,
 }
 
 impl Reader {
+    /// A run with everything in it.
+    pub async fn run(&self, id: RunId) -> Result<RunReader> {
+        let record = self.runs().summary(id).await?;
+        self.check(Permission::Read, &record.run.workflow, &format!("run {id}"))?;
+        Ok(RunReader { reader: self.clone(), record })
+    }
+}
+
+/// The runs that a caller may follow or read.
+#[derive(Clone, Copy, Debug)]
+pub struct Runs<'a> {
+    pub(crate) reader: &'a Reader,
+}
+
+impl Runs<'_> {
     /// The row of a run that the caller may follow.
-    pub async fn run_summary(&self, id: RunId) -> Result<RunRecord> {
-        self.caller.check_some(Permission::Follow)?;
+    pub async fn summary(&self, id: RunId) -> Result<RunRecord> {
+        self.reader.caller.check_some(Permission::Follow)?;
         let found = self.found(id, Permission::Follow).await?;
         Ok(found.ok_or_else(|| Denied::NotFound(format!("run {id}")))?)
     }
 
     async fn found(&self, id: RunId, permission: Permission) -> Result<Option<RunRecord>> {
-        let found = select::run(&mut *self.connection().await?, self.tenant(), &[id]).await?.pop();
-        Ok(found.filter(|record| self.may(permission, &record.run.workflow)))
-    }
-
-    /// A run with everything in it.
-    pub async fn run(&self, id: RunId) -> Result<RunReader> {
-        let record = self.run_summary(id).await?;
-        self.check(Permission::Read, &record.run.workflow, &format!("run {id}"))?;
-        Ok(RunReader { reader: self.clone(), record })
+        let found =
+            select::run(&mut *self.reader.connection().await?, self.reader.tenant(), &[id]).await?.pop();
+        Ok(found.filter(|record| self.reader.may(permission, &record.run.workflow)))
     }
 
     /// A run whose attempts the caller executes.
-    pub async fn run_for_worker(&self, id: RunId) -> Result<Option<RunReader>> {
+    pub async fn for_worker(&self, id: RunId) -> Result<Option<RunReader>> {
         let found = self.found(id, Permission::Work).await?;
-        Ok(found.map(|record| RunReader { reader: self.clone(), record }))
+        Ok(found.map(|record| RunReader { reader: self.reader.clone(), record }))
     }
 
     /// The runs that pass a filter and for whose workflows the caller has a permission, in order.
-    pub async fn list_runs(
+    pub async fn list(
         &self,
         permission: Permission,
         filter: &RunFilter,
     ) -> Result<Listing<RunRecord, RunCursor>> {
-        self.caller.check_some(permission)?;
-        let mut connection = self.connection().await?;
+        self.reader.caller.check_some(permission)?;
+        let mut connection = self.reader.connection().await?;
         let horizon = match filter.goes_beyond_its_index() {
-            true => picking::horizon(&mut connection, self.tenant(), filter, MAX_EXAMINED).await?,
+            true => picking::horizon(&mut connection, self.reader.tenant(), filter, MAX_EXAMINED).await?,
             false => None,
         };
         let wanted = RunFilter {
@@ -79,24 +88,24 @@ impl Reader {
             limit: filter.limit.saturating_add(1),
             ..filter.clone()
         };
-        let found = picking::runs(&mut connection, self.tenant(), &wanted).await?;
-        let place = |record: &RunRecord| {
-            let place = filter.sort.place(&record.run);
-            place.unwrap_or((record.run.created_at, record.run.id))
+        let found = picking::runs(&mut connection, self.reader.tenant(), &wanted).await?;
+        let position = |record: &RunRecord| {
+            let position = filter.sort.position(&record.run);
+            position.unwrap_or((record.run.created_at, record.run.id))
         };
-        let mut page = Listing::new(found, filter.limit, place);
+        let mut page = Listing::new(found, filter.limit, position);
         page.next = page.next.or(horizon);
-        Ok(page.only(|record| self.may(permission, &record.run.workflow)))
+        Ok(page.only(|record| self.reader.may(permission, &record.run.workflow)))
     }
 
     /// The runs that pass a filter and that the caller may read, in order: none for a caller who may read no workflow. A
     /// page may have fewer than its limit.
-    pub async fn runs(&self, filter: &RunFilter) -> Result<Vec<RunReader>> {
-        if self.caller.check_some(Permission::Read).is_err() {
+    pub async fn readable(&self, filter: &RunFilter) -> Result<Vec<RunReader>> {
+        if self.reader.caller.check_some(Permission::Read).is_err() {
             return Ok(Vec::new());
         }
-        let found = self.list_runs(Permission::Read, filter).await?.items;
-        Ok(found.into_iter().map(|record| RunReader { reader: self.clone(), record }).collect())
+        let found = self.list(Permission::Read, filter).await?.items;
+        Ok(found.into_iter().map(|record| RunReader { reader: self.reader.clone(), record }).collect())
     }
 
     /// The unfinished runs of the concurrency group that a run waits for, oldest first, at most `limit`; none for a run
@@ -105,10 +114,15 @@ impl Reader {
         let Some(group) = run.concurrency_group.as_deref().filter(|_| run.waiting) else {
             return Ok(Vec::new());
         };
-        self.check(Permission::Follow, &run.workflow, &format!("run {}", run.id))?;
-        let mut connection = self.connection().await?;
-        let members =
-            select::concurrency_group(&mut *connection, self.tenant(), &run.workflow, group, Some(limit));
+        self.reader.check(Permission::Follow, &run.workflow, &format!("run {}", run.id))?;
+        let mut connection = self.reader.connection().await?;
+        let members = select::concurrency_group(
+            &mut *connection,
+            self.reader.tenant(),
+            &run.workflow,
+            group,
+            Some(limit),
+        );
         Ok(members.await?)
     }
 
@@ -121,19 +135,19 @@ impl Reader {
     /// When the runs that the caller may follow were created, and their states, newest first: since an instant, out of
     /// at most `limit` of the tenant.
     pub async fn pulse(&self, since: Instant, limit: u32) -> Result<Vec<(Instant, RunState)>> {
-        self.caller.check_some(Permission::Follow)?;
+        self.reader.caller.check_some(Permission::Follow)?;
         let found = sqlx::query(
             "select created_at, state, workflow from runs where tenant = $1 and created_at >= $2
               order by created_at desc, id desc limit $3",
         )
-        .bind(self.caller.tenant.0)
+        .bind(self.reader.caller.tenant.0)
         .bind(since)
         .bind(i64::from(limit))
-        .fetch_all(&mut *self.connection().await?)
+        .fetch_all(&mut *self.reader.connection().await?)
         .await?;
         let mut pulse = Vec::new();
         for row in &found {
-            if self.may(Permission::Follow, row.try_get("workflow")?) {
+            if self.reader.may(Permission::Follow, row.try_get("workflow")?) {
                 pulse.push((row.try_get("created_at")?, rows::run_state(row)?));
             }
         }
@@ -142,20 +156,20 @@ impl Reader {
 
     /// The last runs of each of these workflows, at most `each`: by workflow, newest first. Workflows that the caller
     /// may not follow have none.
-    pub async fn last_runs(&self, workflows: &[String], each: u32) -> Result<Vec<RunSummary>> {
-        let followed = workflows.iter().filter(|name| self.may(Permission::Follow, name));
+    pub async fn last(&self, workflows: &[String], each: u32) -> Result<Vec<RunSummary>> {
+        let followed = workflows.iter().filter(|name| self.reader.may(Permission::Follow, name));
         let found = sqlx::query(include_str!("../queries/list_last_runs.sql"))
-            .bind(self.caller.tenant.0)
+            .bind(self.reader.caller.tenant.0)
             .bind(followed.map(|name| store::storable(name).into_owned()).collect::<Vec<_>>())
             .bind(i64::from(each))
-            .fetch_all(&mut *self.connection().await?)
+            .fetch_all(&mut *self.reader.connection().await?)
             .await?;
         found.iter().map(summary).collect()
     }
 
     /// The states of the tasks in runs of a workflow, as [`outlines`](Self::outlines) has them.
     pub async fn outlines_of(&self, workflow: &str, runs: &[RunSummary]) -> Result<Vec<(RunId, Task)>> {
-        self.check(Permission::Read, workflow, &format!("workflow `{workflow}`"))?;
+        self.reader.check(Permission::Read, workflow, &format!("workflow `{workflow}`"))?;
         let ids: Vec<RunId> = runs.iter().filter(|run| run.workflow == workflow).map(|run| run.id).collect();
         self.outline(&ids).await
     }
@@ -163,7 +177,7 @@ impl Reader {
     pub(crate) async fn outline(&self, runs: &[RunId]) -> Result<Vec<(RunId, Task)>> {
         let found = sqlx::query(include_str!("../queries/read_outline.sql"))
             .bind(runs.iter().map(|run| run.0).collect::<Vec<_>>())
-            .fetch_all(&mut *self.connection().await?)
+            .fetch_all(&mut *self.reader.connection().await?)
             .await?;
         Ok(found.iter().map(rows::task).collect::<store::Result<_>>()?)
     }

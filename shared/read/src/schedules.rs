@@ -11,7 +11,7 @@ use crate::{Listing, Reader, Result};
 /// When a run of a schedule was planned, and when it started.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StartRecord {
-    /// The run.
+    /// The id of the run.
     pub run: RunId,
     /// The logical date, which is when it was planned for.
     pub date: Instant,
@@ -21,26 +21,32 @@ pub struct StartRecord {
     pub started_at: Option<Instant>,
 }
 
-impl Reader {
+/// The schedules that a caller may read.
+#[derive(Clone, Copy, Debug)]
+pub struct Schedules<'a> {
+    pub(crate) reader: &'a Reader,
+}
+
+impl Schedules<'_> {
     /// The schedules that the caller may read, by workflow and name, after the given one.
-    pub async fn schedules(
+    pub async fn list(
         &self,
         workflow: Option<&str>,
         after: Option<(&str, &str)>,
         limit: u32,
     ) -> Result<Listing<ScheduleRecord, (String, String)>> {
-        self.caller.check_some(Permission::Read)?;
-        let mut connection = self.connection().await?;
+        self.reader.caller.check_some(Permission::Read)?;
+        let mut connection = self.reader.connection().await?;
         let rows = limit.saturating_add(1);
-        let found = select::schedules(&mut *connection, self.tenant(), workflow, after, rows).await?;
-        let place = |record: &ScheduleRecord| (record.workflow.clone(), record.schedule.name.clone());
-        let page = Listing::new(found, limit, place);
-        Ok(page.only(|record| self.may(Permission::Read, &record.workflow)))
+        let found = select::schedules(&mut *connection, self.reader.tenant(), workflow, after, rows).await?;
+        let position = |record: &ScheduleRecord| (record.workflow.clone(), record.schedule.name.clone());
+        let page = Listing::new(found, limit, position);
+        Ok(page.only(|record| self.reader.may(Permission::Read, &record.workflow)))
     }
 
     /// The last runs that a schedule started, the latest date first.
     pub async fn last_starts(&self, workflow: &str, schedule: &str, limit: u32) -> Result<Vec<StartRecord>> {
-        self.check_workflow(Permission::Read, workflow)?;
+        self.reader.check_workflow(Permission::Read, workflow)?;
         let found = sqlx::query(
             "select runs.id, logical_date, created_at, started_at
                from runs join run_facts on run_facts.run = runs.id
@@ -48,11 +54,11 @@ impl Reader {
                 and trigger_kind = 'schedule'
               order by logical_date desc limit $4",
         )
-        .bind(self.tenant().0)
+        .bind(self.reader.tenant().0)
         .bind(storable(workflow))
         .bind(schedule_of_date(schedule))
         .bind(i64::from(limit))
-        .fetch_all(&mut *self.connection().await?)
+        .fetch_all(&mut *self.reader.connection().await?)
         .await?;
         let start = |row: &PgRow| {
             Ok(StartRecord {

@@ -13,7 +13,7 @@ use crate::{Listing, Reader, Result, listing};
 pub struct TenantRecord {
     /// The number that rows carry.
     pub id: TenantId,
-    /// Its unique name.
+    /// The name of the tenant, which is unique.
     pub name: String,
     /// When it was created.
     pub created_at: Instant,
@@ -27,32 +27,34 @@ pub struct TenantRecord {
     pub waiting: u32,
 }
 
-impl Reader {
+/// The tenants in which a caller may read something.
+#[derive(Clone, Copy, Debug)]
+pub struct Tenants<'a> {
+    pub(crate) reader: &'a Reader,
+}
+
+impl Tenants<'_> {
     /// The tenants in which the caller may read something, in the order of their creation, after the given one.
-    pub async fn tenants(
-        &self,
-        after: Option<TenantId>,
-        limit: u32,
-    ) -> Result<Listing<TenantRecord, TenantId>> {
-        let found = self.named_tenants(self.readable_tenants(), after, limit).await?;
+    pub async fn list(&self, after: Option<TenantId>, limit: u32) -> Result<Listing<TenantRecord, TenantId>> {
+        let found = self.rows(self.readable(), after, limit).await?;
         Ok(Listing::new(found, limit, |tenant: &TenantRecord| tenant.id))
     }
 
     /// The tenant of that name.
-    pub async fn tenant_named(&self, name: &str) -> Result<TenantRecord> {
-        let readable = self.readable_tenants();
+    pub async fn named(&self, name: &str) -> Result<TenantRecord> {
+        let readable = self.readable();
         let missing = || Denied::NotFound(format!("tenant `{name}`"));
         if readable.is_some_and(|names| names.iter().all(|readable| readable != name)) {
             return Err(missing().into());
         }
-        let found = self.named_tenants(Some(vec![name.to_owned()]), None, 1).await?.into_iter().next();
+        let found = self.rows(Some(vec![name.to_owned()]), None, 1).await?.into_iter().next();
         Ok(found.ok_or_else(missing)?)
     }
 
     /// The names of the tenants in which the caller may read something; none for all of them.
-    fn readable_tenants(&self) -> Option<Vec<String>> {
+    fn readable(&self) -> Option<Vec<String>> {
         let mut names = Vec::new();
-        for grant in self.caller.grants.iter().filter(|grant| grant.role.has(Permission::Read)) {
+        for grant in self.reader.caller.grants.iter().filter(|grant| grant.role.has(Permission::Read)) {
             match &grant.tenant {
                 TenantScope::All => return None,
                 TenantScope::One(name) => names.push(name.clone()),
@@ -61,7 +63,7 @@ impl Reader {
         Some(names)
     }
 
-    async fn named_tenants(
+    async fn rows(
         &self,
         names: Option<Vec<String>>,
         after: Option<TenantId>,
@@ -73,7 +75,7 @@ impl Reader {
             .bind(names)
             .bind(after.map(|after| after.0))
             .bind(listing::rows(limit))
-            .fetch_all(self.all_tenants())
+            .fetch_all(self.reader.all_tenants())
             .await?;
         found.iter().map(record).collect()
     }

@@ -16,13 +16,13 @@ pub struct TimerFilter {
     pub run: Option<RunId>,
     /// Only of this workflow.
     pub workflow: Option<String>,
-    /// Only those after this place in the list.
+    /// Only those after this position in the list.
     pub after: Option<TimerCursor>,
     /// The maximum number of timers.
     pub limit: u32,
 }
 
-/// A timer's place among all timers: by time, then by owner and kind.
+/// A timer's position among all timers: by time, then by owner and kind.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct TimerCursor {
     /// When it is due.
@@ -40,39 +40,45 @@ pub struct TimerCursor {
 pub struct TimerRecord {
     /// The run it belongs to.
     pub run: RunId,
-    /// The workflow's name.
+    /// The name of the run's workflow.
     pub workflow: String,
     /// The run's version, whose graph names the task.
     pub version: VersionId,
-    /// The task's place, if it is a child of a fan-out.
+    /// The task's position in its fan-out, if it is a child of one.
     pub child: Option<Child>,
-    /// The timer itself.
+    /// The row of the timer.
     pub timer: Timer,
 }
 
-impl Reader {
+/// The pending timers of workflows that a caller may read.
+#[derive(Clone, Copy, Debug)]
+pub struct Timers<'a> {
+    pub(crate) reader: &'a Reader,
+}
+
+impl Timers<'_> {
     /// The pending timers of workflows that the caller may read, the next one first.
-    pub async fn timers(&self, filter: &TimerFilter) -> Result<Listing<TimerRecord, TimerCursor>> {
-        self.caller.check_some(Permission::Read)?;
+    pub async fn list(&self, filter: &TimerFilter) -> Result<Listing<TimerRecord, TimerCursor>> {
+        self.reader.caller.check_some(Permission::Read)?;
         let after = filter.after.as_ref();
         let found = sqlx::query(include_str!("../queries/list_timers.sql"))
-            .bind(self.tenant().0)
+            .bind(self.reader.tenant().0)
             .bind(filter.run.map(|run| run.0))
             .bind(filter.workflow.as_deref().map(storable))
-            .bind(after.map(|place| place.wake_at))
-            .bind(after.map(|place| place.run.0))
-            .bind(after.map(|place| rows::timer_index(place.task)))
-            .bind(after.map(|place| storable(&place.kind)))
+            .bind(after.map(|position| position.wake_at))
+            .bind(after.map(|position| position.run.0))
+            .bind(after.map(|position| rows::timer_index(position.task)))
+            .bind(after.map(|position| storable(&position.kind)))
             .bind(listing::rows(filter.limit))
-            .fetch_all(&mut *self.connection().await?)
+            .fetch_all(&mut *self.reader.connection().await?)
             .await?;
         let found = found.iter().map(record).collect::<Result<_>>()?;
-        let page = Listing::new(found, filter.limit, place);
-        Ok(page.only(|record| self.may(Permission::Read, &record.workflow)))
+        let page = Listing::new(found, filter.limit, position);
+        Ok(page.only(|record| self.reader.may(Permission::Read, &record.workflow)))
     }
 }
 
-fn place(record: &TimerRecord) -> TimerCursor {
+fn position(record: &TimerRecord) -> TimerCursor {
     let Timer { task, kind, wake_at, .. } = record.timer;
     TimerCursor { wake_at, run: record.run, task, kind: kind.name().to_owned() }
 }

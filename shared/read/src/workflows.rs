@@ -12,10 +12,10 @@ use crate::{Listing, Reader, Result, listing};
 /// The order of a list of workflows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum WorkflowSort {
-    /// By name.
+    /// By name, from A to Z.
     #[default]
     Name,
-    /// By name, descending.
+    /// By name, from Z to A.
     NameDown,
     /// By their last change, latest first.
     LastChanged,
@@ -23,7 +23,7 @@ pub enum WorkflowSort {
     FirstChanged,
 }
 
-/// A workflow's place in a list of any order: its last change, and its name.
+/// A workflow's position in a list of any order: its last change, and its name.
 pub type WorkflowCursor = (Instant, String);
 
 /// Which workflows to list.
@@ -33,9 +33,9 @@ pub struct WorkflowFilter {
     pub tag: Option<String>,
     /// Only those with this text in their name, description or tags, ignoring case.
     pub text: Option<String>,
-    /// The order.
+    /// The order of the list.
     pub sort: WorkflowSort,
-    /// Only those after this place in the list.
+    /// Only those after this position in the list.
     pub after: Option<WorkflowCursor>,
     /// The maximum number of workflows.
     pub limit: u32,
@@ -60,15 +60,22 @@ impl WorkflowFilter {
     }
 }
 
-fn place(record: &WorkflowRecord) -> WorkflowCursor {
+fn position(record: &WorkflowRecord) -> WorkflowCursor {
     (record.updated_at, record.name.clone())
 }
 
-impl Reader {
+/// The workflows that a caller may read, and their versions.
+#[derive(Clone, Copy, Debug)]
+pub struct Workflows<'a> {
+    pub(crate) reader: &'a Reader,
+}
+
+impl Workflows<'_> {
     /// One workflow with its active version.
-    pub async fn workflow(&self, name: &str) -> Result<WorkflowRecord> {
-        self.check_workflow(Permission::Read, name)?;
-        let found = select::workflow(&mut *self.connection().await?, self.tenant(), name).await?;
+    pub async fn get(&self, name: &str) -> Result<WorkflowRecord> {
+        self.reader.check_workflow(Permission::Read, name)?;
+        let found =
+            select::workflow(&mut *self.reader.connection().await?, self.reader.tenant(), name).await?;
         Ok(found.ok_or_else(|| Denied::NotFound(format!("workflow `{name}`")))?)
     }
 
@@ -79,13 +86,13 @@ impl Reader {
         before: Option<i32>,
         limit: u32,
     ) -> Result<Listing<VersionRecord, i32>> {
-        self.check_workflow(Permission::Read, workflow)?;
+        self.reader.check_workflow(Permission::Read, workflow)?;
         let found = sqlx::query(include_str!("../queries/list_versions.sql"))
-            .bind(self.tenant().0)
+            .bind(self.reader.tenant().0)
             .bind(storable(workflow))
             .bind(before)
             .bind(listing::rows(limit))
-            .fetch_all(&mut *self.connection().await?)
+            .fetch_all(&mut *self.reader.connection().await?)
             .await?;
         let found = found.iter().map(rows::version).collect::<store::Result<_>>()?;
         Ok(Listing::new(found, limit, |version: &VersionRecord| version.number))
@@ -93,27 +100,25 @@ impl Reader {
 
     /// The version of a workflow with that number.
     pub async fn version(&self, workflow: &str, number: i32) -> Result<Option<VersionRecord>> {
-        self.check_workflow(Permission::Read, workflow)?;
-        let mut connection = self.connection().await?;
-        Ok(select::numbered_version(&mut *connection, self.tenant(), workflow, number).await?)
+        self.reader.check_workflow(Permission::Read, workflow)?;
+        let mut connection = self.reader.connection().await?;
+        Ok(select::numbered_version(&mut *connection, self.reader.tenant(), workflow, number).await?)
     }
 
     /// The workflows in use that pass a filter and that the caller may read, in order. A bounded number is examined.
-    pub async fn workflows(
-        &self,
-        filter: &WorkflowFilter,
-    ) -> Result<Listing<WorkflowRecord, WorkflowCursor>> {
-        self.caller.check_some(Permission::Read)?;
-        let passes =
-            |record: &WorkflowRecord| self.may(Permission::Read, &record.name) && filter.passes(record);
+    pub async fn list(&self, filter: &WorkflowFilter) -> Result<Listing<WorkflowRecord, WorkflowCursor>> {
+        self.reader.caller.check_some(Permission::Read)?;
+        let passes = |record: &WorkflowRecord| {
+            self.reader.may(Permission::Read, &record.name) && filter.passes(record)
+        };
         let picky = filter.tag.is_some() || filter.text.is_some();
         let at_once = if picky { PAGE_SIZE } else { filter.limit.saturating_add(1) };
         let (mut after, mut found, mut examined) = (filter.after.clone(), Vec::new(), 0);
         let left_off = loop {
-            let rows = self.sorted_workflows(filter.sort, after.as_ref(), at_once).await?;
+            let rows = self.sorted(filter.sort, after.as_ref(), at_once).await?;
             let all = rows.len() < at_once as usize;
             examined += rows.len();
-            after = rows.last().map(place).or(after);
+            after = rows.last().map(position).or(after);
             found.extend(rows.into_iter().filter(passes));
             match (all, found.len() > filter.limit as usize || examined >= MAX_EXAMINED) {
                 (true, _) => break None,
@@ -121,12 +126,12 @@ impl Reader {
                 (false, false) => {}
             }
         };
-        let mut page = Listing::new(found, filter.limit, place);
+        let mut page = Listing::new(found, filter.limit, position);
         page.next = page.next.or(left_off);
         Ok(page)
     }
 
-    async fn sorted_workflows(
+    async fn sorted(
         &self,
         sort: WorkflowSort,
         after: Option<&WorkflowCursor>,
@@ -139,13 +144,13 @@ impl Reader {
             WorkflowSort::LastChanged => (3, true),
         };
         let mut query = sqlx::query(AssertSqlSafe(STATEMENTS[statement].as_str()))
-            .bind(self.tenant().0)
+            .bind(self.reader.tenant().0)
             .bind(after.map(|(_, name)| storable(name)))
             .bind(i64::from(limit));
         if by_change {
             query = query.bind(after.map(|(updated_at, _)| *updated_at));
         }
-        let found = query.fetch_all(&mut *self.connection().await?).await?;
+        let found = query.fetch_all(&mut *self.reader.connection().await?).await?;
         Ok(found.iter().map(rows::workflow).collect::<store::Result<_>>()?)
     }
 }
@@ -159,7 +164,7 @@ static STATEMENTS: LazyLock<[String; 4]> = LazyLock::new(|| {
         "workflows.updated_at {}, workflows.name",
     );
     [(by_name, ">"), (by_name, "<"), (by_change, ">"), (by_change, "<")].map(
-        |((place, last, order), after)| {
+        |((position, last, order), after)| {
             let direction = if after == ">" { "asc" } else { "desc" };
             let order = order.replace("{}", direction);
             format!(
@@ -170,7 +175,7 @@ static STATEMENTS: LazyLock<[String; 4]> = LazyLock::new(|| {
                from workflows
                join versions on versions.id = workflows.active_version
               where workflows.tenant = $1 and not workflows.archived
-                and ($2::text is null or {place} {after} {last})
+                and ($2::text is null or {position} {after} {last})
               order by {order} {direction}
               limit $3"
             )

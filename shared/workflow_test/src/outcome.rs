@@ -11,7 +11,7 @@ use crate::tracked_run::TrackedRun;
 /// Why the runner stopped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Finish {
-    /// It ended.
+    /// The run reached a final state.
     Ended,
     /// Nothing more happens, and it has not ended.
     Waiting,

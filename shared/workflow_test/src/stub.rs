@@ -20,10 +20,13 @@ pub(crate) struct Stub {
 /// How an attempt ends.
 #[derive(Clone, Debug)]
 pub(crate) enum End {
-    /// With this result.
     Result(TaskResult),
     /// As the run that it started, which ended in this state with these outputs or this error.
-    Run { state: RunState, outputs: Map<String, Value>, error: Option<String> },
+    Run {
+        state: RunState,
+        outputs: Map<String, Value>,
+        error: Option<String>,
+    },
 }
 
 /// The stubs of one task, by attempt; the last applies to all further attempts.

@@ -19,7 +19,7 @@ use crate::{assertions, runner};
 pub struct TestFile {
     /// The path as shown to people.
     pub path: String,
-    /// The YAML text.
+    /// The content, in YAML.
     pub text: String,
 }
 

@@ -70,7 +70,6 @@ fn message_of(problem: &language::Diagnostic) -> String {
     format!("{}{hint}", problem.message)
 }
 
-/// The test passes.
 async fn passes(tasks: &str, test: &str) {
     let problems = run_test(tasks, test).await;
     assert!(problems.is_empty(), "{problems:#?}\nin\n{test}");

@@ -110,7 +110,6 @@ impl Database {
     }
 }
 
-/// Statements and transactions.
 impl Database {
     /// Resets the statement counters. Returns whether this Postgres counts statements.
     pub(crate) async fn reset_statements(&self) -> bool {
@@ -151,7 +150,6 @@ impl Database {
     }
 }
 
-/// Runs and tasks.
 impl Database {
     pub(crate) async fn unfinished_runs(&self) -> Result<i64> {
         self.count("/* bench */ select count(*) from runs where finished_at is null").await

@@ -24,7 +24,6 @@ pub(crate) struct Load {
     pub(crate) rate: f64,
     /// All steps, until every run had ended.
     pub(crate) steps: f64,
-    /// Runs started.
     pub(crate) runs: f64,
     pub(crate) messages: f64,
     /// Processor time per step while runs were being started, in microseconds.

@@ -36,7 +36,7 @@ struct Cli {
     bench: BenchArgs,
     #[command(subcommand)]
     command: Option<Command>,
-    /// Print JSON
+    /// Print the report as JSON
     #[arg(long, global = true)]
     json: bool,
 }

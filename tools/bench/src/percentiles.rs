@@ -1,6 +1,6 @@
 //! Percentiles of measurements.
 
-/// Measurements, in order.
+/// Measurements, sorted in ascending order.
 pub(crate) struct Percentiles(Vec<f64>);
 
 impl Percentiles {

@@ -34,7 +34,7 @@ impl fmt::Display for Goal {
     }
 }
 
-/// One measured number.
+/// One measured number, with its unit and goal.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub(crate) struct Figure {
     pub(crate) name: &'static str,
@@ -120,7 +120,7 @@ fn in_one_line(query: &str) -> String {
     lines.flat_map(str::split_whitespace).collect::<Vec<_>>().join(" ")
 }
 
-/// All measurements.
+/// The measurements of all scenarios.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub(crate) struct Report {
     version: &'static str,

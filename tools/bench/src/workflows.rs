@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde_json::{Map, Value};
 
-/// A workflow file.
+/// A workflow file, generated for a scenario.
 pub(crate) struct Written {
     pub(crate) name: String,
     pub(crate) text: String,

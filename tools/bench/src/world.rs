@@ -71,7 +71,7 @@ impl Bench {
         }
     }
 
-    /// An empty database.
+    /// Creates an empty database for one scenario.
     pub(crate) async fn scratch(&self) -> Result<Scratch> {
         Scratch::create(&self.url).await
     }

@@ -22,13 +22,13 @@ use crate::show::{self, Markup};
 use crate::visitor::Visitor;
 
 /// The maximum number of runs in the chart of the last day.
-const PULSE: u32 = 2_000;
+const MAX_PULSE_RUNS: u32 = 2_000;
 
 /// The number of columns of that chart.
-const PARTS: usize = 48;
+const PULSE_COLUMNS: usize = 48;
 
 /// The number of unfinished runs that are searched for approvals.
-const ASKED: u32 = 50;
+const MAX_SEARCHED_RUNS: u32 = 50;
 
 /// An approval that waits for a person.
 struct Asking {
@@ -71,9 +71,10 @@ pub(crate) async fn page(State(console): At, visitor: Visitor) -> Answer {
     let workers: Option<Page<WorkerView>> = visitor.ask.get_if_allowed("/workers?limit=50").await?;
     let letters = visitor.ask.get_if_allowed("/dead-letters?limit=5").await?;
     let since = now - TimeDelta::days(1);
-    let runs = visitor.data.pulse(since, PULSE).await?;
+    let runs = visitor.data.runs().pulse(since, MAX_PULSE_RUNS).await?;
     // With too many runs to count in a day, the chart covers a shorter time.
-    let from = if runs.len() == PULSE as usize { runs.last().map_or(since, |run| run.0) } else { since };
+    let from =
+        if runs.len() == MAX_PULSE_RUNS as usize { runs.last().map_or(since, |run| run.0) } else { since };
     let failures = runs.iter().filter(|(_, state)| *state == RunState::Failed).count();
     let window = if from == since { "24 h".to_owned() } else { show::span(now - from) };
     let words = format!("{} runs in the last {window}, {failures} failed", runs.len());
@@ -87,7 +88,7 @@ pub(crate) async fn page(State(console): At, visitor: Visitor) -> Answer {
         running: running.items,
         due: due(&schedules),
         late: schedules.into_iter().filter(|schedule| schedule.problem.is_some()).collect(),
-        pulse: spark(&beats(&runs, from, now, PARTS), &words),
+        pulse: spark(&beats(&runs, from, now, PULSE_COLUMNS), &words),
         window,
         count: runs.len(),
         failures,
@@ -116,9 +117,10 @@ fn due(schedules: &[ScheduleView]) -> Vec<(Instant, String, String)> {
 
 /// Who is waited for: approvals among the newest unfinished runs that have one in their graph.
 async fn asking(console: &Console, visitor: &Visitor) -> Result<Vec<Asking>, Refused> {
-    let filter = RunFilter { state: Some(RunState::Running), limit: ASKED, ..RunFilter::default() };
+    let filter =
+        RunFilter { state: Some(RunState::Running), limit: MAX_SEARCHED_RUNS, ..RunFilter::default() };
     let (mut asked, mut graphs) = (Vec::new(), BTreeMap::new());
-    for reader in visitor.data.runs(&filter).await? {
+    for reader in visitor.data.runs().readable(&filter).await? {
         let run = &reader.record().run;
         let sleeps = run.counts.present().any(|(state, _)| state == TaskState::Sleeping);
         let graph = console.graph(run.version).await?;
@@ -127,7 +129,7 @@ async fn asking(console: &Console, visitor: &Visitor) -> Result<Vec<Asking>, Ref
             asked.push(reader);
         }
     }
-    let outlines = visitor.data.outlines(&asked).await?;
+    let outlines = visitor.data.runs().outlines(&asked).await?;
     let mut found = Vec::new();
     for (run, task) in outlines.iter().filter(|(_, task)| task.state == TaskState::Sleeping) {
         let Some((workflow, graph)) = graphs.get(run) else { continue };
@@ -149,7 +151,7 @@ impl HomePage {
             && self.late.is_empty()
     }
 
-    /// How many tasks wait for a place of a queue.
+    /// How many tasks wait for a slot of a queue.
     fn depth(&self) -> u32 {
         self.queues.iter().map(|queue| queue.waiting).sum()
     }

@@ -20,16 +20,16 @@ use crate::show::{self, Markup};
 use crate::visitor::Visitor;
 
 /// The number of lines on a page.
-const SHOWN: u32 = 500;
+const LINES_PER_PAGE: u32 = 500;
 
 /// The maximum number of lines that are searched for a text.
-const SEARCHED: u32 = 20_000;
+const MAX_SEARCHED: u32 = 20_000;
 
 /// How many lines are read at once.
-const AT_ONCE: u32 = 1_000;
+const BATCH_SIZE: u32 = 1_000;
 
-/// No text of a log has more lines.
-const LONGEST: u32 = 200_000;
+/// The maximum number of lines of a downloaded log.
+const MAX_LINES: u32 = 200_000;
 
 /// The levels, from the least to the worst.
 pub(crate) const LEVELS: [&str; 4] = ["debug", "info", "warning", "error"];
@@ -51,7 +51,7 @@ pub(crate) struct Lines {
 impl Lines {
     /// The start of the page before.
     pub(crate) fn earlier(&self) -> Option<u32> {
-        (self.from > 0).then(|| self.from.saturating_sub(SHOWN))
+        (self.from > 0).then(|| self.from.saturating_sub(LINES_PER_PAGE))
     }
 
     /// The start of the next page.
@@ -99,7 +99,7 @@ pub(crate) async fn lines(
     let search = wanted.q.clone().unwrap_or_default();
     let least = wanted.level.as_deref().and_then(|level| LEVELS.iter().position(|known| *known == level));
     let filtered = !search.is_empty() || least.is_some();
-    let size = if filtered { SEARCHED } else { SHOWN };
+    let size = if filtered { MAX_SEARCHED } else { LINES_PER_PAGE };
     let from = wanted.from.unwrap_or_else(|| total.saturating_sub(size));
     let read = read(run, task, attempt, from, size).await?;
     let to = read.last().map_or(from, |(number, _)| number + 1);
@@ -109,11 +109,11 @@ pub(crate) async fn lines(
     };
     let fits = |(_, line): &(u32, LogLine)| worse(line) && line.line.contains(&search);
     let mut items: Vec<(u32, LogLine)> = read.into_iter().filter(fits).collect();
-    let more = items.len().saturating_sub(SHOWN as usize);
+    let more = items.len().saturating_sub(LINES_PER_PAGE as usize);
     Ok(Lines { items: items.split_off(more), total, from, to, search })
 }
 
-/// How many lines there are: by doubling, then by halving, so that a long log costs a few looks.
+/// How many lines there are: found by doubling, then halving, so that a long log costs a few queries.
 async fn length(run: &RunReader, task: TaskIndex, attempt: u32) -> Result<u32, Refused> {
     let has = async |line: u32| {
         let found = run.log(task, attempt, line, 1).await?;
@@ -122,7 +122,7 @@ async fn length(run: &RunReader, task: TaskIndex, attempt: u32) -> Result<u32, R
     if attempt == 0 || !has(0).await? {
         return Ok(0);
     }
-    let (mut there, mut step) = (0, SHOWN);
+    let (mut there, mut step) = (0, LINES_PER_PAGE);
     while has(there + step).await? {
         there += step;
         step *= 2;
@@ -145,7 +145,7 @@ async fn read(
     let mut lines: Vec<(u32, LogLine)> = Vec::new();
     while (lines.len() as u32) < most {
         let next = lines.last().map_or(from, |(number, _)| number + 1);
-        let size = AT_ONCE.min(most - lines.len() as u32);
+        let size = BATCH_SIZE.min(most - lines.len() as u32);
         let rows = run.log(task, attempt, next, size).await?;
         let last = rows.len() < size as usize;
         lines.extend(rows);
@@ -169,15 +169,15 @@ pub(crate) struct TextQuery {
 pub(crate) async fn text(
     State(console): At,
     visitor: Visitor,
-    place: Result<Path<(RunId, String)>, Problem>,
+    path: Result<Path<(RunId, String)>, Problem>,
     query: Result<Query<TextQuery>, Problem>,
 ) -> Result<Response, Refused> {
-    let (Path((id, name)), Query(wanted)) = (place?, query?);
+    let (Path((id, name)), Query(wanted)) = (path?, query?);
     let view: TaskView = visitor.ask.get(&format!("/runs/{id}/tasks/{}", part(&name))).await?;
     let (run, graph) = console.run(&visitor, id).await?;
     let index = task::find(&run, &graph, &view).await?.index;
     let attempt = wanted.attempt.unwrap_or(view.attempt);
-    let lines = read(&run, index, attempt, 0, LONGEST).await?;
+    let lines = read(&run, index, attempt, 0, MAX_LINES).await?;
     let mut text = String::new();
     for (_, LogLine { at, stream, line, .. }) in &lines {
         writeln!(text, "{} {stream:<6} {line}", show::time(at)).expect("a text takes all");

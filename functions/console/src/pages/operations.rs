@@ -72,19 +72,19 @@ const BUTTONS: [Button; 11] = [
 
 async fn steer(
     visitor: Visitor,
-    place: Path<(String, String, String)>,
+    path: Path<(String, String, String)>,
     sent: Sent,
 ) -> Result<Response, Refused> {
-    let api::request::Path((page, id, action)) = place?;
+    let api::request::Path((page, id, action)) = path?;
     press(&visitor, &sent, &page, &part(&id), &action).await
 }
 
 async fn steer_trigger(
     visitor: Visitor,
-    place: Path<(String, String, String)>,
+    path: Path<(String, String, String)>,
     sent: Sent,
 ) -> Result<Response, Refused> {
-    let api::request::Path((workflow, name, action)) = place?;
+    let api::request::Path((workflow, name, action)) = path?;
     let thing = format!("{}/{}", part(&workflow), part(&name));
     press(&visitor, &sent, "triggers", &thing, &action).await
 }
@@ -105,8 +105,8 @@ async fn press(
     outcome(sent, answer.map(|_| ()), done)
 }
 
-async fn set_limit(visitor: Visitor, place: Path<(String, String)>, sent: Sent) -> Result<Response, Refused> {
-    let api::request::Path((kind, name)) = place?;
+async fn set_limit(visitor: Visitor, path: Path<(String, String)>, sent: Sent) -> Result<Response, Refused> {
+    let api::request::Path((kind, name)) = path?;
     let slots = sent.field("slots").map(str::parse::<u32>).transpose();
     let slots = slots.map_err(|_| Problem::bad_request("the number of slots is no whole number"))?;
     let path = format!("/limits/{}/{}", part(&kind), part(&name));

@@ -34,13 +34,13 @@ use crate::show::{self, Markup};
 use crate::visitor::Visitor;
 
 /// The maximum number of events from which the phases of tasks are computed.
-const EVENTS: u32 = 5_000;
+const MAX_EVENTS: u32 = 5_000;
 
 /// The maximum number of tasks with a bar.
-const ROWS: usize = 500;
+const MAX_ROWS: usize = 500;
 
 /// The maximum number of tasks that are explained.
-const WORDS: usize = 5;
+const MAX_EXPLAINED: usize = 5;
 
 /// What of a run is shown.
 #[derive(Clone, Default, Deserialize)]
@@ -124,7 +124,7 @@ pub(crate) async fn page(
         timers: timers(&visitor, &run).await?,
         graph: Markup::default(),
         rows: Vec::new(),
-        left_out: tasks.len().saturating_sub(ROWS),
+        left_out: tasks.len().saturating_sub(MAX_ROWS),
         children: None,
         events: None,
         outputs: Vec::new(),
@@ -142,7 +142,7 @@ pub(crate) async fn page(
     Ok(show::html(&page))
 }
 
-/// In words, where there is something to say: nobody asks why a run succeeded.
+/// The explanation of a run, unless it succeeded.
 async fn why(visitor: &Visitor, run: &RunView) -> Result<Option<Explanation>, Refused> {
     if run.state == RunState::Succeeded {
         return Ok(None);
@@ -184,7 +184,7 @@ async fn children(
 }
 
 async fn outputs(run: &RunReader, graph: &Graph, tasks: &[Task]) -> Result<Vec<(String, String)>, Refused> {
-    let wanted: Vec<TaskIndex> = tasks.iter().map(|task| task.index).take(ROWS).collect();
+    let wanted: Vec<TaskIndex> = tasks.iter().map(|task| task.index).take(MAX_ROWS).collect();
     let found = run.outputs(&wanted).await?;
     Ok(found.iter().map(|(task, output)| (graph.spec(*task).name.clone(), show::json(output))).collect())
 }
@@ -245,7 +245,7 @@ fn rows(
                 .cloned(),
         }
     };
-    tasks.iter().filter(|task| task.state != TaskState::Removed).take(ROWS).map(row).collect()
+    tasks.iter().filter(|task| task.state != TaskState::Removed).take(MAX_ROWS).map(row).collect()
 }
 
 /// The approvals that wait for an answer.
@@ -285,7 +285,7 @@ impl RunPage {
         wanted: &RunQuery,
     ) -> Result<(), Refused> {
         let id = self.run.id;
-        let events = reader.own_events(None, 0, EVENTS).await?;
+        let events = reader.own_events(None, 0, MAX_EVENTS).await?;
         let (critical, skipped) = (graph::critical_path(graph, tasks), skipped(&events));
         let annotations = Annotations { critical: &critical, skipped: &skipped, now: self.shell.now };
         self.graph = graph::of_run(graph, &id.to_string(), tasks, &annotations);
@@ -302,10 +302,10 @@ impl RunPage {
         show::prose(&why.summary.replacen(&named, "It", 1))
     }
 
-    /// The tasks that are worth a word beside the summary.
+    /// The tasks that the explanation covers besides the summary.
     fn explained(&self) -> &[api::explain::TaskExplanation] {
         let all = self.why.as_ref().map(|why| why.tasks.as_slice()).unwrap_or_default();
-        &all[..all.len().min(WORDS)]
+        &all[..all.len().min(MAX_EXPLAINED)]
     }
 
     /// The task that failed first, whose log one wants to read.
@@ -330,7 +330,7 @@ impl RunPage {
 
     /// How many tasks are not explained.
     fn unexplained(&self) -> usize {
-        self.why.as_ref().map_or(0, |why| (why.tasks.len() + why.more).saturating_sub(WORDS))
+        self.why.as_ref().map_or(0, |why| (why.tasks.len() + why.more).saturating_sub(MAX_EXPLAINED))
     }
 
     fn can_retry(&self) -> bool {

@@ -20,7 +20,7 @@ use crate::show::{self, Markup};
 use crate::visitor::Visitor;
 
 /// The number of batches of a hundred runs that one form acts on.
-const BATCHES: usize = 20;
+const MAX_BATCHES: usize = 20;
 
 /// Which runs to show.
 #[derive(Clone, Default, Deserialize)]
@@ -79,7 +79,7 @@ impl RunsQuery {
         format!("/runs{}", query([("workflow", workflow), ("state", state), ("parent", parent)]))
     }
 
-    /// The next page.
+    /// The address of the next page, which begins at this cursor.
     fn from(&self, cursor: &str) -> String {
         let page = (self.page.unwrap_or(1) + 1).to_string();
         let query = query([
@@ -135,7 +135,7 @@ async fn act_on_all(
     reason: Option<&str>,
 ) -> Result<BatchView, Refused> {
     let mut all = BatchView::default();
-    for _ in 0..BATCHES {
+    for _ in 0..MAX_BATCHES {
         let body = json!({"filter": filter, "action": action, "reason": reason, "cursor": all.next_cursor});
         let batch: BatchView = visitor.ask.post("/runs/bulk", &body).await?;
         all.count += batch.count;

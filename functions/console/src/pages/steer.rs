@@ -22,10 +22,10 @@ use crate::visitor::Visitor;
 /// A button of a run.
 pub(crate) async fn run(
     visitor: Visitor,
-    place: Result<Path<(RunId, String)>, Problem>,
+    path: Result<Path<(RunId, String)>, Problem>,
     sent: Sent,
 ) -> Result<Response, Refused> {
-    let Path((id, action)) = place?;
+    let Path((id, action)) = path?;
     let done = match action.as_str() {
         "pause" => "The run is paused: no more tasks start.",
         "resume" => "The run is resumed.",
@@ -43,10 +43,10 @@ pub(crate) async fn run(
 pub(crate) async fn task(
     State(console): At,
     visitor: Visitor,
-    place: Result<Path<(RunId, String, String)>, Problem>,
+    path: Result<Path<(RunId, String, String)>, Problem>,
     sent: Sent,
 ) -> Result<Response, Refused> {
-    let Path((id, task, action)) = place?;
+    let Path((id, task, action)) = path?;
     let reason = sent.field("reason");
     let (body, done) = match action.as_str() {
         "clear" => (json!({"reason": reason}), format!("{task} and everything downstream is re-run.")),

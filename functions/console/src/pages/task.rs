@@ -36,7 +36,7 @@ pub(crate) struct TaskQuery {
     pub(crate) from: Option<u32>,
 }
 
-/// A task beside this one.
+/// A task that this one depends on, or the other way round.
 struct Neighbour {
     name: String,
     state: TaskState,
@@ -63,10 +63,10 @@ struct TaskPage {
 pub(crate) async fn page(
     State(console): At,
     visitor: Visitor,
-    place: Result<Path<(RunId, String)>, Problem>,
+    path: Result<Path<(RunId, String)>, Problem>,
     query: Result<Query<TaskQuery>, Problem>,
 ) -> Answer {
-    let (Path((id, name)), Query(wanted)) = (place?, query?);
+    let (Path((id, name)), Query(wanted)) = (path?, query?);
     let path = format!("/runs/{id}/tasks/{}", part(&name));
     let run: RunView = visitor.ask.get(&format!("/runs/{id}")).await?;
     let task: TaskView = visitor.ask.get(&path).await?;
@@ -105,9 +105,9 @@ pub(crate) async fn find(run: &RunReader, graph: &Graph, task: &TaskView) -> Res
         Problem::not_found(format!("run {id} has no task `{}`", task.name))
     };
     let record = match (parent, task.index) {
-        (Some(parent), Some(place)) => {
+        (Some(parent), Some(index)) => {
             let fan = run.task(None, parent).await?.and_then(|record| record.task.fan);
-            let child = fan.and_then(|fan| fan.children().nth(place as usize)).ok_or_else(gone)?;
+            let child = fan.and_then(|fan| fan.children().nth(index as usize)).ok_or_else(gone)?;
             run.task(Some(parent), child).await?
         }
         _ => run.task(None, graph.index_of(&task.name).ok_or_else(gone)?).await?,

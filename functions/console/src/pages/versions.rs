@@ -58,10 +58,10 @@ pub(crate) async fn page(named: Named, wanted: Result<Query<VersionsQuery>, Prob
 
 pub(crate) async fn activate(
     visitor: Visitor,
-    place: Result<Path<(String, i32)>, Problem>,
+    path: Result<Path<(String, i32)>, Problem>,
     sent: Sent,
 ) -> Result<Response, Refused> {
-    let Path((name, number)) = place?;
+    let Path((name, number)) = path?;
     let path = format!("/workflows/{}/versions/{number}/activate", part(&name));
     let answer = visitor.ask.post::<WorkflowState>(&path, &Value::Null).await;
     outcome(&sent, answer.map(|_| ()), &format!("New runs of {name} use version {number}."))

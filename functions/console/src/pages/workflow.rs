@@ -30,10 +30,10 @@ use crate::visitor::Visitor;
 use crate::{Console, graph, yaml};
 
 /// The number of runs in the grid.
-const RUNS: u32 = 30;
+const MAX_RUNS: u32 = 30;
 
 /// The maximum number of tasks in the grid.
-const ROWS: usize = 60;
+const MAX_ROWS: usize = 60;
 
 /// The head of every page about a workflow.
 pub(crate) struct Title {
@@ -101,7 +101,7 @@ impl FromRequestParts<Console> for Named {
 pub(crate) async fn page(Named { console, visitor, record }: Named) -> Answer {
     let name = &record.name;
     let graph = console.graph(record.version.id).await?;
-    let runs = visitor.data.last_runs(std::slice::from_ref(name), RUNS).await?;
+    let runs = visitor.data.runs().last(std::slice::from_ref(name), MAX_RUNS).await?;
     let (grid, left_out) = grid(&console, &visitor, &graph, &runs).await?;
     let schedules: ScheduleList = visitor.ask.get(&format!("/schedules/{}", part(name))).await?;
     let shown = |run: &RunSummary| (run.id, run.state, show::distance(run.created_at, visitor.shell.now));
@@ -128,7 +128,7 @@ async fn grid(
     runs: &[RunSummary],
 ) -> Result<(Vec<GridRow>, usize), Refused> {
     let ids: Vec<RunId> = runs.iter().map(|run| run.id).collect();
-    let outline = visitor.data.outlines_of(&graph.workflow().name, runs).await?;
+    let outline = visitor.data.runs().outlines_of(&graph.workflow().name, runs).await?;
     let mut graphs = BTreeMap::new();
     for version in runs.iter().map(|run| run.version).collect::<BTreeSet<_>>() {
         graphs.insert(version, console.graph(version).await?);
@@ -147,7 +147,7 @@ async fn grid(
         GridRow { task, cells }
     };
     let count = graph.workflow().tasks.len();
-    Ok((names.take(ROWS).map(row).collect(), count.saturating_sub(ROWS)))
+    Ok((names.take(MAX_ROWS).map(row).collect(), count.saturating_sub(MAX_ROWS)))
 }
 
 async fn backfills(visitor: &Visitor, name: &str) -> Result<Vec<BackfillView>, Refused> {
@@ -162,9 +162,9 @@ pub(crate) async fn source(Named { visitor, record, .. }: Named) -> Answer {
 }
 
 impl WorkflowPage {
-    fn cell(&self, place: impl Borrow<usize>, task: &str) -> String {
+    fn cell(&self, index: impl Borrow<usize>, task: &str) -> String {
         self.runs
-            .get(*place.borrow())
+            .get(*index.borrow())
             .map(|(run, ..)| format!("/runs/{run}/tasks/{}", part(task)))
             .unwrap_or_default()
     }

@@ -21,7 +21,7 @@ use crate::visitor::Visitor;
 const PAGE_SIZE: u32 = 25;
 
 /// The number of last runs that a workflow's row shows.
-pub(crate) const RUNS: u32 = 20;
+pub(crate) const MAX_RUNS: u32 = 20;
 
 /// Which workflows to show: those after a name, with a text or a tag.
 #[derive(Clone, Default, Deserialize)]
@@ -65,7 +65,7 @@ pub(crate) async fn page(visitor: Visitor, wanted: Result<Query<WorkflowsQuery>,
     for field in [&mut wanted.q, &mut wanted.tag, &mut wanted.cursor] {
         *field = field.take().filter(|text| !text.is_empty());
     }
-    let Listing { items: found, next } = visitor.data.workflows(&wanted.filter()).await?;
+    let Listing { items: found, next } = visitor.data.workflows().list(&wanted.filter()).await?;
     let next_cursor = next.map(|(_, name)| name);
     let mut tags: Vec<String> =
         found.iter().flat_map(|record| record.version.workflow.tags.clone()).collect();
@@ -73,7 +73,7 @@ pub(crate) async fn page(visitor: Visitor, wanted: Result<Query<WorkflowsQuery>,
     tags.dedup();
     let names: Vec<String> = found.iter().map(|record| record.name.clone()).collect();
     let mut runs: BTreeMap<String, Vec<RunSummary>> = BTreeMap::new();
-    for run in visitor.data.last_runs(&names, RUNS).await? {
+    for run in visitor.data.runs().last(&names, MAX_RUNS).await? {
         runs.entry(run.workflow.clone()).or_default().push(run);
     }
     let row = |record: &WorkflowRecord| {
@@ -142,7 +142,7 @@ impl Record {
         }
     }
 
-    /// The rate of success in words.
+    /// The rate of success, for people.
     pub(crate) fn success(&self) -> String {
         self.rate.map_or_else(|| "–".into(), |rate| show::percent(&rate))
     }

@@ -40,12 +40,12 @@ async fn the_audit_log_tells_who_did_what_and_can_be_searched_and_exported() {
         (StatusCode::OK, &"application/x-ndjson".parse().unwrap())
     );
     assert!(headers[header::CONTENT_DISPOSITION].to_str().unwrap().starts_with("attachment"));
-    let deeds: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!(deeds.len(), 2, "{lines}");
+    let entries: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(entries.len(), 2, "{lines}");
 }
 
 #[tokio::test]
-async fn breakers_that_are_open_stand_with_the_worker_whose_they_are() {
+async fn open_breakers_are_listed_with_their_worker() {
     let (api, _, _database) = console().await;
     assert!(page(&api, "/operations/breakers").await.contains("All breakers are closed"));
     let now = api.app.now();

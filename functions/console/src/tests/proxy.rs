@@ -49,7 +49,7 @@ async fn send(api: &Api, method: Method, path: &str, assertion: &str, from: &[(&
 }
 
 #[tokio::test]
-async fn whoever_the_proxy_names_reads_pages_and_the_api() {
+async fn the_person_whom_the_proxy_names_reads_pages_and_the_api() {
     let (api, run, _database) = behind_proxy().await;
     for path in [format!("/runs/{run}"), format!("/api/v1/runs/{run}")] {
         assert_eq!(send(&api, Method::GET, &path, &assertion("hd", json!("x")), &[]).await, StatusCode::OK);

@@ -21,7 +21,7 @@ use crate::{Api, Caller};
 pub struct GrantBody {
     /// The grantee: `ada@example.com`, `@example.com` or `group:NAME`.
     pub who: String,
-    /// The role.
+    /// The role to grant.
     pub role: String,
     /// The tenant by name, or `*` for all; by default the caller's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -34,21 +34,21 @@ pub struct GrantBody {
 /// A grant as callers see it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct GrantView {
-    /// Its id.
+    /// The id of the grant.
     #[schemars(with = "crate::openapi::shapes::Id")]
     pub id: Uuid,
-    /// Whom it is for.
+    /// The grantee: an account, a domain or a group.
     pub who: String,
-    /// What they are.
+    /// The role that they have.
     pub role: String,
     /// The tenant, or `*` for all.
     pub tenant: String,
     /// A pattern of workflow names.
     pub workflows: String,
-    /// When it was given.
+    /// When it was granted.
     #[schemars(with = "crate::openapi::shapes::Time")]
     pub created_at: Instant,
-    /// Who gave it.
+    /// The account or service token that granted it.
     pub created_by: String,
 }
 

@@ -30,7 +30,7 @@ impl Access {
         self.person(api, parts, identity).await.map(Some)
     }
 
-    /// Refuses what changes something and comes by way of the proxy from a page that is not ours.
+    /// Refuses a change that arrives through the proxy from a page of another origin.
     pub(super) fn check_not_forged(&self, parts: &Parts) -> Result<(), Problem> {
         let is_harmless = parts.method.is_safe() || is_same_origin(&parts.headers) == Some(true);
         if is_harmless || self.assertion(parts).is_none() {

@@ -23,7 +23,7 @@ pub struct Rates {
     pub tenant: Option<u32>,
 }
 
-/// Who has asked how much lately, on this instance.
+/// The recent request rates of callers, on this instance.
 #[derive(Default)]
 pub(super) struct Counted {
     rates: Rates,
@@ -76,7 +76,7 @@ impl Counted {
 }
 
 impl Access {
-    /// The same with bounds on how much may be asked.
+    /// Sets the maximum request rates.
     pub fn with_rates(self, rates: Rates) -> Self {
         let inner = std::sync::Arc::into_inner(self.0).expect("it was made a moment ago");
         Self(super::Inner { counted: Counted::new(rates), ..inner }.into())

@@ -1,4 +1,4 @@
-//! Browser sessions: who signed in, kept in a sealed cookie; and what proves that a form is one of ours.
+//! Browser sessions: the identity in a sealed cookie, and the token that protects forms against CSRF.
 
 use auth::{Identity, PendingSignIn, Seal, SignIn};
 use axum::http::request::Parts;
@@ -12,13 +12,13 @@ use super::{Access, forbidden};
 use crate::Api;
 
 /// How long a session lasts. People who are still signed in with the provider do not enter credentials again.
-pub const SESSION: TimeDelta = TimeDelta::hours(1);
+pub const SESSION_TTL: TimeDelta = TimeDelta::hours(1);
 
 /// How long signing in may take.
-const ATTEMPT: TimeDelta = TimeDelta::minutes(10);
+const SIGN_IN_TIMEOUT: TimeDelta = TimeDelta::minutes(10);
 
 /// How long a token lasts that `ebb login` was given.
-pub const LOGIN: TimeDelta = TimeDelta::hours(12);
+pub const LOGIN_TTL: TimeDelta = TimeDelta::hours(12);
 
 /// How tokens begin that `ebb login` was given.
 pub const LOGIN_PREFIX: &str = "ebs_";
@@ -31,9 +31,9 @@ pub const CSRF_HEADER: &str = "x-ebb-csrf";
 
 /// How people sign in, and how their sessions are kept.
 pub struct Sessions {
-    /// Who they sign in with.
+    /// The identity provider that they sign in with.
     pub sign_in: SignIn,
-    /// Seals sessions.
+    /// The seal on session cookies.
     pub seal: Seal,
     /// Whether browsers send cookies by HTTPS only: off only on this machine itself.
     secure: bool,
@@ -42,14 +42,14 @@ pub struct Sessions {
 /// A person who is signed in.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Session {
-    /// Random.
+    /// A random id, by which a session can be ended.
     id: String,
-    /// Who.
+    /// The identity that the provider confirmed.
     pub identity: Identity,
 }
 
 impl Session {
-    /// A new session.
+    /// Creates a session with a random id.
     pub fn new(identity: Identity) -> Self {
         Self { id: auth::random(), identity }
     }
@@ -82,12 +82,12 @@ impl Sessions {
 
     /// The cookie that keeps who is about to sign in.
     pub fn attempt_cookie(&self, attempt: &PendingSignIn, now: Instant) -> HeaderValue {
-        self.cookie("sign_in", &self.seal.close("attempt", attempt, now + ATTEMPT), ATTEMPT)
+        self.cookie("sign_in", &self.seal.close("attempt", attempt, now + SIGN_IN_TIMEOUT), SIGN_IN_TIMEOUT)
     }
 
     /// The cookie that keeps a session.
     pub fn session_cookie(&self, session: &Session, now: Instant) -> HeaderValue {
-        self.cookie("session", &self.seal.close("session", session, now + SESSION), SESSION)
+        self.cookie("session", &self.seal.close("session", session, now + SESSION_TTL), SESSION_TTL)
     }
 
     /// The cookies that end either.
@@ -148,7 +148,7 @@ impl Access {
     pub async fn end_session(&self, api: &Api, session: &Session) -> Result<(), Problem> {
         let (hash, now) = (session.hash(), api.app.now());
         // No such token lasts longer, if it was made a moment ago.
-        let until = now + LOGIN.max(SESSION);
+        let until = now + LOGIN_TTL.max(SESSION_TTL);
         Ok(api.accounts.end_session(&hash, until, now).await?)
     }
 
@@ -158,7 +158,7 @@ impl Access {
         if ended { Err(Problem::unauthorized("you have signed out; sign in again")) } else { Ok(()) }
     }
 
-    /// Refuses what changes something and is not sent by a page of ours.
+    /// Refuses a change that no page of this console sent.
     pub(super) fn check_sent_by_us(&self, parts: &Parts, csrf: &str) -> Result<(), Problem> {
         let sent = parts.headers.get(CSRF_HEADER).and_then(|value| value.to_str().ok());
         match parts.method.is_safe() || sent.is_some_and(|sent| auth::constant_time_eq(sent, csrf)) {

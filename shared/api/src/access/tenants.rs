@@ -9,7 +9,7 @@ use model::TenantId;
 use super::forbidden;
 use crate::Api;
 
-/// The tenant that is meant: the one that is asked for, the only one there is, or the default one.
+/// The tenant of a request: the one it names, else the only one with a role, else the default one.
 pub(super) fn choose(who: &str, grants: &[Grant], wanted: Option<&str>) -> Result<String, Problem> {
     if grants.is_empty() {
         return Err(forbidden(format!("{who} has no role; an admin can grant one with `ebb grants add`")));

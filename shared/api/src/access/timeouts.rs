@@ -13,7 +13,7 @@ use super::Access;
 const DEFAULT_TIMEOUT_SECONDS: u32 = 3_600;
 
 impl Access {
-    /// The same, where attempts on these queues may take so many seconds.
+    /// Sets the maximum duration of an attempt on each of these queues, in seconds.
     pub fn with_attempt_seconds(self, attempt_seconds: BTreeMap<String, u32>) -> Self {
         let inner = Arc::into_inner(self.0).expect("nothing else has it yet");
         Self(super::Inner { attempt_seconds, ..inner }.into())

@@ -16,16 +16,16 @@ use crate::page::{Page, PageQuery, Wanted};
 use crate::request::{self, Path, Query};
 use crate::{Api, Caller};
 
-/// No token is good for longer, in days.
+/// The maximum lifetime of a token, in days.
 const MAX_DAYS: i64 = 366;
 
 /// The default lifetime of a token, in days.
-const USUAL_DAYS: i64 = 90;
+const DEFAULT_DAYS: i64 = 90;
 
 /// No name of a token is longer, in characters.
 const MAX_NAME: usize = 100;
 
-/// What a new token shall be good for.
+/// The scope and lifetime of a new token.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TokenBody {
@@ -47,7 +47,7 @@ pub struct TokenBody {
 /// A service token as callers see it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TokenView {
-    /// Its id.
+    /// The id of the token.
     #[schemars(with = "crate::openapi::shapes::Id")]
     pub id: Uuid,
     /// What it is for.
@@ -60,18 +60,18 @@ pub struct TokenView {
     pub workflows: String,
     /// `active`, `expired` or `revoked`.
     pub state: String,
-    /// When it was made.
+    /// When it was created.
     #[schemars(with = "crate::openapi::shapes::Time")]
     pub created_at: Instant,
-    /// Who made it.
+    /// The account or service token that created it.
     pub created_by: String,
-    /// When it expires.
+    /// When it expires by itself.
     #[schemars(with = "crate::openapi::shapes::Time")]
     pub expires_at: Instant,
     /// When it was revoked.
     #[schemars(with = "Option<crate::openapi::shapes::Time>")]
     pub revoked_at: Option<Instant>,
-    /// Who revoked it.
+    /// The account or service token that revoked it.
     pub revoked_by: Option<String>,
     /// The token itself; only in the response that created it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -157,7 +157,7 @@ pub(crate) async fn post_token(
     {
         return Err(invalid(format!("`name` must have 1 to {MAX_NAME} characters")));
     }
-    let days = body.days.unwrap_or(USUAL_DAYS);
+    let days = body.days.unwrap_or(DEFAULT_DAYS);
     if !(1..=MAX_DAYS).contains(&days) {
         return Err(invalid(format!("`days` must be between 1 and {MAX_DAYS}, not {days}")));
     }

@@ -50,7 +50,7 @@ pub(super) fn rows() -> Vec<Row> {
             .needs(Operate, On::Workflow)
             .docs(
                 "Resume a paused workflow",
-                "Lets new runs start again. `missed` says which scheduled instants of the pause still \
+                "Lets new runs start again. `missed` selects which scheduled instants of the pause still \
                  get a run.",
             ),
         post("/workflows/{name}/archive", versions::post_archive)

@@ -44,7 +44,7 @@ fn schedules() -> Vec<Row> {
             .needs(Operate, On::Workflow)
             .docs(
                 "Resume a schedule",
-                "Starts scheduled runs again. `missed` says which instants of the pause still get a \
+                "Starts scheduled runs again. `missed` selects which instants of the pause still get a \
                  run: all, the latest or none.",
             ),
     ]

@@ -33,10 +33,10 @@ const LEVELS: [&str; 4] = ["debug", "info", "warning", "error"];
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CompleteBody {
-    /// The worker's name.
+    /// The name of the worker that holds the attempt.
     #[schemars(length(min = 1, max = 100))]
     pub worker: String,
-    /// The output.
+    /// The output of the task.
     #[serde(default)]
     pub output: Value,
 }
@@ -45,10 +45,10 @@ pub struct CompleteBody {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FailBody {
-    /// The worker's name.
+    /// The name of the worker that holds the attempt.
     #[schemars(length(min = 1, max = 100))]
     pub worker: String,
-    /// In words.
+    /// The error message for people.
     #[schemars(length(max = 10_000))]
     pub message: String,
     /// Whether a retry cannot succeed.
@@ -60,10 +60,10 @@ pub struct FailBody {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReleaseBody {
-    /// The worker's name.
+    /// The name of the worker that holds the attempt.
     #[schemars(length(min = 1, max = 100))]
     pub worker: String,
-    /// In words.
+    /// The reason, for people.
     #[serde(default, deserialize_with = "crate::request::brief")]
     #[schemars(length(max = 1000))]
     pub reason: Option<String>,
@@ -73,7 +73,7 @@ pub struct ReleaseBody {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CheckpointBody {
-    /// The worker's name.
+    /// The name of the worker that holds the attempt.
     #[schemars(length(min = 1, max = 100))]
     pub worker: String,
     /// The state from which the next attempt continues, if this one ends early.
@@ -84,7 +84,7 @@ pub struct CheckpointBody {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LogBody {
-    /// The worker's name.
+    /// The name of the worker that holds the attempt.
     #[schemars(length(min = 1, max = 100))]
     pub worker: String,
     /// The number of the first line, from 0. Lines already received are ignored.
@@ -113,7 +113,7 @@ async fn held(
     worker: &str,
 ) -> Result<(Found, WorkerId), Problem> {
     let worker = worker_id(caller, worker)?;
-    let run = api.reader(caller).run_for_worker(id).await?;
+    let run = api.reader(caller).runs().for_worker(id).await?;
     let run = run.ok_or_else(|| Problem::not_found(format!("there is no run {id}")))?;
     let found = tasks::find_in(api, run, &task).await?;
     let row = &found.record.task;

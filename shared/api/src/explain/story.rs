@@ -1,4 +1,4 @@
-//! What is known about a run, and the questions that explanations ask of it.
+//! The facts about a run, and the questions that explanations ask of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +22,7 @@ pub struct Story<'a> {
 }
 
 impl<'a> Story<'a> {
-    /// The story of a run that has these tasks and to which these things happened, in order.
+    /// The story of a run with these tasks and events, oldest event first.
     pub fn new(graph: &'a Graph, run: &'a Run, tasks: Vec<Task>, events: Vec<Event>, now: Instant) -> Self {
         let known = tasks.into_iter().filter(|task| graph.has(task.index, task.child));
         let tasks = known.map(|task| (task.index, task)).collect();
@@ -33,7 +33,7 @@ impl<'a> Story<'a> {
         Self { graph, run, now, around: Around::default(), tasks, events: by_task }
     }
 
-    /// The same, among these other runs.
+    /// Adds the other runs that it depends on.
     pub fn among(self, around: Around) -> Self {
         Self { around, ..self }
     }
@@ -68,7 +68,7 @@ impl<'a> Story<'a> {
         self.of_run(kind).last()
     }
 
-    /// When the run had taken too long.
+    /// The event by which the run timed out.
     pub(super) fn end_of_time(&self) -> Option<&Event> {
         let before = |event: &&Event| self.run.started_at.is_some_and(|start| event.at < start);
         self.last_of_run(EventKind::RunTimedOut).filter(|event| !before(event))
@@ -112,9 +112,14 @@ impl<'a> Story<'a> {
         runtime::attempts_allowed(&self.spec(task.index).retry, task)
     }
 
-    /// The person's action that led to a task's state.
+    /// The event by which a person put a task into its state.
     pub(super) fn done_to(&self, task: &Task, kind: EventKind) -> Option<&Event> {
         self.last(task.index, kind).filter(|event| event.at >= task.since)
+    }
+
+    /// An instant, for a sentence.
+    pub(super) fn moment(&self, at: Instant) -> String {
+        words::moment(at, self.now)
     }
 
     /// Who did something, when, and why.
@@ -129,7 +134,7 @@ impl<'a> Story<'a> {
         words::list(tasks.iter().map(|task| format!("`{}`", self.name(*task))))
     }
 
-    /// The names of tasks and how they stand, for a sentence.
+    /// The names and states of tasks, for a sentence.
     pub(super) fn names_and_states(&self, tasks: &[TaskIndex]) -> String {
         let state = |task: &TaskIndex| {
             let fan = self.tasks.get(task).and_then(fan_out::progress);
@@ -149,7 +154,7 @@ impl<'a> Story<'a> {
         self.tasks.get(&task)?.failure.as_ref()
     }
 
-    /// The tasks of the definition that stand so, in the order in which they were written.
+    /// The tasks of the definition in certain states, in the order of the file.
     pub(super) fn in_state(&self, wanted: impl Fn(TaskState) -> bool) -> Vec<TaskIndex> {
         let own = self.tasks.values().filter(|task| task.child.is_none());
         own.filter(|task| wanted(task.state)).map(|task| task.index).collect()
@@ -168,7 +173,7 @@ impl<'a> Story<'a> {
     pub(super) fn kept_from_running_by(&self, task: TaskIndex) -> Vec<TaskIndex> {
         let below = |task| self.dependants(task);
         let kept = self.walk(task, below, |state| state == TaskState::UpstreamFailed);
-        // What had not begun when the run took too long was kept by that.
+        // Tasks that had not started when the run timed out were stopped by the timeout.
         let end = self.end_of_time().map(|event| event.at);
         kept.into_iter().filter(|task| end.is_none_or(|end| self.tasks[task].since < end)).collect()
     }

@@ -5,7 +5,7 @@ use model::{ErrorClass, Failure, Instant, Limit, TaskState, TriggerRule};
 use serde_json::Value;
 
 /// The maximum number of names in a sentence.
-const NAMED: usize = 5;
+const MAX_NAMES: usize = 5;
 
 /// No quoted message or value is longer, in characters.
 const MAX_QUOTE: usize = 200;
@@ -13,9 +13,9 @@ const MAX_QUOTE: usize = 200;
 /// `a`, `b` and 3 more.
 pub(super) fn list(items: impl IntoIterator<Item = String>) -> String {
     let mut items: Vec<String> = items.into_iter().collect();
-    if items.len() > NAMED {
-        let more = items.len() - NAMED;
-        items.truncate(NAMED);
+    if items.len() > MAX_NAMES {
+        let more = items.len() - MAX_NAMES;
+        items.truncate(MAX_NAMES);
         items.push(format!("{more} more"));
     }
     match items.pop() {
@@ -25,7 +25,7 @@ pub(super) fn list(items: impl IntoIterator<Item = String>) -> String {
     }
 }
 
-/// A limit that a task needs a place of.
+/// A limit that a task needs a slot of.
 pub(super) fn limit(limit: &Limit) -> String {
     match limit {
         Limit::Pool(_, name) => format!("the pool `{name}`"),

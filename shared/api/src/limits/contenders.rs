@@ -22,7 +22,7 @@ const MAX_RUNS: u32 = 2_000;
 /// One limit with the tasks that hold or wait for its slots.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LimitDetail {
-    /// The limit.
+    /// The limit itself, in the same object.
     #[serde(flatten)]
     pub limit: LimitView,
     /// The caller's tasks that hold a slot, those of the oldest runs first; at most 50.
@@ -34,16 +34,16 @@ pub struct LimitDetail {
 /// A task that holds a slot, or waits for one.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ContenderView {
-    /// Its run.
+    /// The id of its run.
     #[schemars(with = "crate::openapi::shapes::Id")]
     pub run: RunId,
-    /// That run's workflow.
+    /// The workflow of that run.
     pub workflow: String,
-    /// Its name.
+    /// The name of the task.
     pub task: String,
-    /// Which try.
+    /// The number of the attempt.
     pub attempt: u32,
-    /// The current state.
+    /// The current state of the task.
     #[schemars(with = "crate::openapi::shapes::TaskStates")]
     pub state: TaskState,
     /// Since when it holds the slot, or waits.
@@ -81,8 +81,8 @@ pub async fn detail(api: &Api, caller: &Caller, kind: &str, name: &str) -> Resul
     })?;
     let of = named(caller, kind, name)?;
     let reader = api.reader(caller);
-    let holds_slots = reader.slot_holders(Read, MAX_RUNS).await?;
-    let waiting = reader.slot_waiters(&of, MAX_SHOWN as u32).await?;
+    let holds_slots = reader.slots().holders(Read, MAX_RUNS).await?;
+    let waiting = reader.slots().waiters(&of, MAX_SHOWN as u32).await?;
     let holders = views(api, caller.tenant, &of, holds_slots).await?;
     let next = views(api, caller.tenant, &of, waiting).await?;
     Ok(LimitDetail { limit, holders, next })

@@ -1,4 +1,4 @@
-//! The readers of the change feed in an instance: one for each tenant in which somebody listens.
+//! The readers of the change feed in an instance: one for each tenant with listeners.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -38,7 +38,7 @@ pub struct Feed(Arc<Inner>);
 
 #[derive(Default)]
 struct Inner {
-    /// The reader of each tenant in which somebody listens.
+    /// The reader of each tenant with listeners.
     readers: tokio::sync::Mutex<BTreeMap<TenantId, Reader>>,
     listeners: Mutex<BTreeMap<TenantId, usize>>,
 }
@@ -65,8 +65,8 @@ pub(super) struct Notice {
     pub(super) json: String,
 }
 
-/// A place among the listeners; dropping it frees the place.
-pub(super) struct Place {
+/// A slot among the listeners; dropping it frees the slot.
+pub(super) struct ListenerSlot {
     tenant: TenantId,
     feed: Feed,
 }
@@ -76,10 +76,10 @@ pub(super) struct Subscription {
     pub(super) changes: broadcast::Receiver<Arc<Batch>>,
     /// Everything that is committed after this is sent.
     pub(super) cursor: FeedCursor,
-    _place: Place,
+    _slot: ListenerSlot,
 }
 
-impl Drop for Place {
+impl Drop for ListenerSlot {
     fn drop(&mut self) {
         let mut listeners = self.feed.0.listeners.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(count) = listeners.get_mut(&self.tenant) {
@@ -97,8 +97,8 @@ impl Feed {
         self.0.listeners.lock().unwrap_or_else(PoisonError::into_inner).values().sum()
     }
 
-    /// Takes a place among the listeners, or refuses one too many.
-    pub(super) fn admit(&self, tenant: TenantId) -> Result<Place, Problem> {
+    /// Takes a slot among the listeners, or refuses a listener above the limit.
+    pub(super) fn admit(&self, tenant: TenantId) -> Result<ListenerSlot, Problem> {
         let mut listeners = self.0.listeners.lock().unwrap_or_else(PoisonError::into_inner);
         let (all, own) = (listeners.values().sum::<usize>(), listeners.get(&tenant).copied().unwrap_or(0));
         if all >= MAX_LISTENERS || own >= MAX_OF_A_TENANT {
@@ -108,7 +108,7 @@ impl Feed {
             return Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many_listeners", message));
         }
         *listeners.entry(tenant).or_default() += 1;
-        Ok(Place { tenant, feed: self.clone() })
+        Ok(ListenerSlot { tenant, feed: self.clone() })
     }
 
     /// Subscribes to a tenant's changes, and starts its reader if there is none.
@@ -117,7 +117,7 @@ impl Feed {
         runtime: &Arc<Runtime>,
         source: &ChangeFeed,
     ) -> Result<Subscription, Problem> {
-        let (tenant, place) = (source.tenant(), self.admit(source.tenant())?);
+        let (tenant, slot) = (source.tenant(), self.admit(source.tenant())?);
         let mut readers = self.0.readers.lock().await;
         if readers.get(&tenant).is_none_or(|reader| reader.task.is_finished()) {
             let (changes, began) = (broadcast::Sender::new(MAX_BUFFERED), source.end().await?);
@@ -127,10 +127,10 @@ impl Feed {
             readers.insert(tenant, Reader { changes, task: tokio::spawn(reading), began });
         }
         let reader = &readers[&tenant];
-        Ok(Subscription { changes: reader.changes.subscribe(), cursor: reader.began.clone(), _place: place })
+        Ok(Subscription { changes: reader.changes.subscribe(), cursor: reader.began.clone(), _slot: slot })
     }
 
-    /// Reads a tenant's changes until nobody listens.
+    /// Reads a tenant's changes until the last listener leaves.
     async fn keep_reading(
         self,
         runtime: Arc<Runtime>,
@@ -157,7 +157,7 @@ impl Feed {
                 Ok(page) => {
                     since = page.cursor.clone();
                     if !page.items.is_empty() || !page.complete {
-                        // Sending fails only if nobody listens any more.
+                        // Sending fails only if the last listener has left.
                         let _ = changes.send(Arc::new(prepare(&runtime, page).await));
                     }
                 }

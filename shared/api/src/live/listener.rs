@@ -90,9 +90,9 @@ impl Listener {
         self.cursor = batch.cursor.clone();
         let wanted: Vec<&Notice> = batch.notices.iter().filter(|notice| self.wants(notice)).collect();
         let last = wanted.len().saturating_sub(1);
-        for (place, notice) in wanted.into_iter().enumerate() {
+        for (index, notice) in wanted.into_iter().enumerate() {
             let event = Event::default().data(&notice.json);
-            let is_last = place == last && batch.complete;
+            let is_last = index == last && batch.complete;
             self.to_send.push_back(if is_last { event.id(&self.cursor.0) } else { event });
         }
         if !batch.complete {

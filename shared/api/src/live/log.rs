@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::time::Interval;
 
-use super::feed::Place;
+use super::feed::ListenerSlot;
 use super::listener::{HEARTBEAT, end_of_connection, hello};
 use super::{last_event, unbuffered};
 use crate::logs::LineView;
@@ -44,7 +44,7 @@ pub struct FollowQuery {
 pub struct FollowedView {
     /// The attempt that wrote it.
     pub attempt: u32,
-    /// The line.
+    /// The line itself, in the same object.
     #[serde(flatten)]
     pub line: LineView,
 }
@@ -65,7 +65,7 @@ struct Follower {
     pace: Interval,
     heartbeat: Interval,
     /// Counts it among the listeners.
-    _place: Place,
+    _slot: ListenerSlot,
 }
 
 impl Follower {
@@ -146,7 +146,7 @@ pub(crate) async fn get_log(
     let last = last_event(&headers)?
         .map(|last| resumed(last).ok_or_else(|| Problem::bad_request("unknown `Last-Event-ID`")));
     let (attempt, next) = last.transpose()?.unwrap_or((query.attempt.unwrap_or(current.max(1)), 0));
-    let place = api.feed.admit(caller.tenant)?;
+    let slot = api.feed.admit(caller.tenant)?;
     let follower = Follower {
         api,
         caller,
@@ -160,7 +160,7 @@ pub(crate) async fn get_log(
         // The interval decides nothing, so it needs no clock.
         pace: tokio::time::interval(POLL_INTERVAL),
         heartbeat: tokio::time::interval(HEARTBEAT),
-        _place: place,
+        _slot: slot,
     };
     let stopping = stopping.map(|Extension(stopping)| stopping).unwrap_or_default();
     Ok((unbuffered(), Sse::new(follower.into_stream(stopping.received()))).into_response())

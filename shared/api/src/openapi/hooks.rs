@@ -1,4 +1,4 @@
-//! Signed webhooks in the document. The trigger function serves them beside the API, and they take no token.
+//! Signed webhooks in the document. The trigger function serves them next to the API, and they need no token.
 
 use serde_json::{Map, Value, json};
 

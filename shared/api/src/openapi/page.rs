@@ -6,7 +6,7 @@ use serde_json::Value;
 
 pub(super) const STYLE: &str = include_str!("style.css");
 
-/// The whole page.
+/// The document as one HTML page.
 pub(super) fn render(document: &Value) -> String {
     let mut page = String::from(
         "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">\

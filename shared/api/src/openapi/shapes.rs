@@ -1,4 +1,4 @@
-//! How the document describes what other crates define: each type here stands for one of theirs, or for several.
+//! Schemas of types that other crates define: each type here represents one of theirs, or several.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use runtime::{BackfillState, Rerun};
 use schemars::generate::SchemaGenerator;
 use schemars::{JsonSchema, Schema, json_schema};
 
-/// What stands for a plain value is written where it is used.
+/// The schema of a plain value is inlined where it is used.
 macro_rules! plain {
     ($($(#[$doc:meta])* $name:ident => $schema:expr;)*) => {$(
         $(#[$doc])*
@@ -30,7 +30,7 @@ macro_rules! plain {
 }
 
 plain! {
-    /// An id.
+    /// An id: a UUID.
     Id => json_schema!({"type": "string", "format": "uuid"});
     /// An instant, in UTC.
     Time => json_schema!({"type": "string", "format": "date-time"});
@@ -42,7 +42,7 @@ plain! {
     BackfillStates => json_schema!({"type": "string", "enum": BackfillState::ALL});
     /// Which dates of a backfill get a run.
     Reruns => json_schema!({"type": "string", "enum": Rerun::ALL});
-    /// What becomes of instants that were missed.
+    /// What happens to instants that were missed.
     Catchups => json_schema!({"type": "string", "enum": Catchup::ALL});
     /// One word of a fixed set.
     Word => json_schema!({"type": "string"});
@@ -50,16 +50,16 @@ plain! {
     Definition => json_schema!({"type": "object"});
 }
 
-/// One typed input.
+/// An input of a workflow, with its type.
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "only its schema is used")]
 pub(crate) struct Input {
-    /// Its name.
+    /// The name of the input.
     name: String,
     /// What a value must be.
     #[serde(rename = "type")]
     kind: Word,
-    /// For people, and for the form.
+    /// A description for people, shown in the form.
     #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<String>,
     /// The value when none is given; may be a template. An input without one is required.
@@ -74,12 +74,12 @@ pub(crate) struct Input {
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "only its schema is used")]
 pub(crate) struct WorkerCommand {
-    /// `drain` or `kill`.
+    /// The command: `drain` or `kill`.
     kind: Word,
     /// Who gave the command.
     actor: String,
     /// The reason, if one was given.
     reason: Option<String>,
-    /// When.
+    /// When the command was given.
     at: Time,
 }

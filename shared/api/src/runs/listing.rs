@@ -108,7 +108,7 @@ fn sort_named(name: &str) -> Result<RunSort, Problem> {
 pub async fn list(api: &Api, caller: &Caller, query: &ListQuery) -> Result<Page<RunView>, Problem> {
     let wanted = Wanted::<RunCursor>::read(query.limit, query.cursor.as_deref())?;
     let filter = RunFilter { after: wanted.after, limit: wanted.limit, ..query.filter()? };
-    let Page { items, next_cursor } = Page::of(api.reader(caller).list_runs(Follow, &filter).await?);
+    let Page { items, next_cursor } = Page::of(api.reader(caller).runs().list(Follow, &filter).await?);
     Ok(Page { items: views(api, items).await?, next_cursor })
 }
 

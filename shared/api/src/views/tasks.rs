@@ -15,12 +15,12 @@ use crate::Links;
 /// A task of a run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TaskView {
-    /// Its name.
+    /// The name of the task.
     pub name: String,
-    /// The task type.
+    /// The type of the task.
     #[serde(rename = "type")]
     pub kind: String,
-    /// The current state.
+    /// The current state of the task.
     #[schemars(with = "crate::openapi::shapes::TaskStates")]
     pub state: TaskState,
     /// The current attempt; 0 before the first.
@@ -41,12 +41,12 @@ pub struct TaskView {
     /// When its current attempt started.
     #[schemars(with = "Option<crate::openapi::shapes::Time>")]
     pub started_at: Option<Instant>,
-    /// When it ended.
+    /// When the task ended; null until then.
     #[schemars(with = "Option<crate::openapi::shapes::Time>")]
     pub finished_at: Option<Instant>,
-    /// The output.
+    /// The output, if it succeeded with one.
     pub output: Option<Value>,
-    /// The last error.
+    /// The error of its last failed attempt.
     pub error: Option<ErrorView>,
     /// What it is waiting for.
     pub waiting: Option<WaitingView>,
@@ -63,11 +63,11 @@ pub struct ChildrenView {
     pub begun: u32,
     /// How many have ended.
     pub ended: u32,
-    /// How many succeeded.
+    /// How many of these succeeded.
     pub succeeded: u32,
-    /// How many failed.
+    /// How many of these failed.
     pub failed: u32,
-    /// How many were skipped.
+    /// How many of these were skipped.
     pub skipped: u32,
 }
 
@@ -85,12 +85,12 @@ impl From<Fan> for ChildrenView {
     }
 }
 
-/// The error.
+/// Why an attempt or a task failed.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ErrorView {
-    /// What kind of trouble.
+    /// The error class, for programs.
     pub class: String,
-    /// In words.
+    /// The error message for people.
     pub message: String,
     /// The exit code, where a process ended by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -109,10 +109,10 @@ pub struct WaitingView {
     /// `upstream`, `turn` (a child of a fan-out), `queue`, `timer`, `signal`, `approval`, `children` (a fan-out), `run`
     /// (one that it started) or `shared` (a task of another run that does the same work).
     pub reason: String,
-    /// Since when.
+    /// Since when it waits.
     #[schemars(with = "crate::openapi::shapes::Time")]
     pub since: Instant,
-    /// Until when, where that is known.
+    /// Until when it waits, if that is known.
     #[schemars(with = "Option<crate::openapi::shapes::Time>")]
     pub until: Option<Instant>,
     /// The other run, where it waits for one.
@@ -122,12 +122,12 @@ pub struct WaitingView {
 /// Another run, or a task of it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct OtherRunView {
-    /// The run.
+    /// The id of the run.
     #[schemars(with = "crate::openapi::shapes::Id")]
     pub id: RunId,
-    /// The task, where one is meant.
+    /// The name of the task, if it waits for one task of the run.
     pub task: Option<String>,
-    /// It, in the API.
+    /// The run or the task, in the API.
     pub link: String,
 }
 
@@ -203,12 +203,12 @@ pub struct AttemptView {
     /// When a worker claimed it.
     #[schemars(with = "Option<crate::openapi::shapes::Time>")]
     pub started_at: Option<Instant>,
-    /// When it ended.
+    /// When it ended; null until then.
     #[schemars(with = "Option<crate::openapi::shapes::Time>")]
     pub finished_at: Option<Instant>,
-    /// The error.
+    /// The error, if it failed.
     pub error: Option<ErrorView>,
-    /// The decision about a retry, in words.
+    /// Why the task is retried or not, for people.
     pub decision: Option<String>,
     /// Links to pages and logs.
     #[serde(default)]

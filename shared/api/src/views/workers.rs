@@ -5,19 +5,19 @@ use read::WorkerRecord;
 use serde::{Deserialize, Serialize};
 
 /// A worker without a heartbeat for this long is presumed dead.
-const SILENCE: chrono::TimeDelta = chrono::TimeDelta::seconds(60);
+const HEARTBEAT_TIMEOUT: chrono::TimeDelta = chrono::TimeDelta::seconds(60);
 
 /// A worker that is known: one that holds attempts, or did until it went silent.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct WorkerView {
-    /// Its id.
+    /// The id of the worker.
     #[schemars(with = "crate::openapi::shapes::Id")]
     pub id: WorkerId,
-    /// The current state.
+    /// The state, as its heartbeats and commands show.
     pub state: WorkerState,
     /// The function it is an instance of, if it has reported one.
     pub function: Option<String>,
-    /// The queue that it serves; none where it takes whatever it is sent.
+    /// The queue that it serves; null if it accepts any task that is pushed to it.
     pub queue: Option<String>,
     /// The host it runs on.
     pub host: Option<String>,
@@ -28,10 +28,10 @@ pub struct WorkerView {
     pub since: Option<Instant>,
     /// When it last sent a heartbeat, by its own clock.
     #[schemars(with = "crate::openapi::shapes::Time")]
-    pub heard_at: Instant,
+    pub heartbeat_at: Instant,
     /// The worker command it was given.
     #[schemars(with = "Option<crate::openapi::shapes::WorkerCommand>")]
-    pub order: Option<WorkerCommand>,
+    pub command: Option<WorkerCommand>,
     /// The attempts that it holds.
     pub attempts: Vec<ClaimedView>,
     /// The hosts whose circuit breaker is open, as last reported.
@@ -41,9 +41,9 @@ pub struct WorkerView {
 /// A host to which a worker makes no calls for a while, since they failed again and again.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct BreakerView {
-    /// The host.
+    /// The name of the host.
     pub host: String,
-    /// Since when.
+    /// Since when the breaker is open.
     #[schemars(with = "crate::openapi::shapes::Time")]
     pub since: Instant,
     /// When the next call shows whether it is back.
@@ -61,11 +61,11 @@ impl From<&OpenBreaker> for BreakerView {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkerState {
-    /// It beats.
+    /// It sends heartbeats and takes work.
     Alive,
     /// It takes no more work and finishes what it holds.
     Draining,
-    /// It was killed.
+    /// It was killed: it stops its attempts at once.
     Killed,
     /// It has sent no heartbeat for a minute; its attempts are given to others.
     Silent,
@@ -74,8 +74,8 @@ pub enum WorkerState {
 impl WorkerState {
     /// The state of a worker at `now`. A silent worker does not execute commands.
     pub fn of(record: &WorkerRecord, now: Instant) -> Self {
-        match record.command.as_ref().map(|order| order.kind) {
-            _ if record.heartbeat_at + SILENCE <= now => Self::Silent,
+        match record.command.as_ref().map(|command| command.kind) {
+            _ if record.heartbeat_at + HEARTBEAT_TIMEOUT <= now => Self::Silent,
             Some(WorkerCommandKind::Kill) => Self::Killed,
             Some(WorkerCommandKind::Drain) => Self::Draining,
             None => Self::Alive,
@@ -96,12 +96,12 @@ impl WorkerState {
 /// An attempt that a worker holds.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ClaimedView {
-    /// The run.
+    /// The id of the run.
     #[schemars(with = "crate::openapi::shapes::Id")]
     pub run: RunId,
-    /// The task's name.
+    /// The name of the task.
     pub task: String,
-    /// Which try.
+    /// The number of the attempt.
     pub attempt: u32,
     /// When it was taken.
     #[schemars(with = "Option<crate::openapi::shapes::Time>")]

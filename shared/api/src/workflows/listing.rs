@@ -71,7 +71,7 @@ pub async fn list(api: &Api, caller: &Caller, query: &ListQuery) -> Result<Page<
         after: wanted.after,
         limit: wanted.limit,
     };
-    let workflows = api.reader(caller).workflows(&filter).await?;
+    let workflows = api.reader(caller).workflows().list(&filter).await?;
     Ok(Page::of(workflows).map(|record| WorkflowView::from(&record)))
 }
 

@@ -12,7 +12,7 @@ pub struct StatisticsView {
     pub runs: usize,
     /// How many of them succeeded.
     pub succeeded: usize,
-    /// How many failed.
+    /// How many of these failed.
     pub failed: usize,
     /// How many were cancelled.
     pub cancelled: usize,

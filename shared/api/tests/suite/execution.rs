@@ -67,7 +67,7 @@ async fn a_worker_elsewhere_carries_out_what_waits_in_its_queue() {
     assert_eq!(far.task().await["state"], "running");
     assert_eq!(far.lease("w2").await["items"], json!([]), "it is taken");
     let held = far.world.post("/execution/heartbeat", r#"{"worker": "w1"}"#).await.body;
-    assert_eq!(held, json!({"held": [{"run": far.run, "task": "greet", "attempt": 1}], "order": null}));
+    assert_eq!(held, json!({"held": [{"run": far.run, "task": "greet", "attempt": 1}], "command": null}));
     let line = json!({"at": "2027-01-15T08:00:00Z", "stream": "stdout", "level": "info", "line": "hi"});
     let logged = far.say(1, "log", json!({"worker": "w1", "first": 0, "lines": [line]})).await;
     assert_eq!(logged.status, StatusCode::OK, "{}", logged.body);
@@ -167,11 +167,11 @@ async fn a_worker_that_is_to_end_is_given_nothing() {
     let store = far.world.runtime.store();
     let workers = store.silent(model::Instant::MAX_UTC, 9).await.unwrap();
     let id: WorkerId = workers[0].worker;
-    let order =
+    let command =
         WorkerCommand { kind: WorkerCommandKind::Drain, actor: "ada".into(), reason: None, at: now() };
-    store.command_worker(id, &order).await.unwrap();
+    store.command_worker(id, &command).await.unwrap();
     let leased = far.lease("w1").await;
-    assert_eq!((&leased["items"], &leased["order"]), (&json!([]), &json!("drain")));
+    assert_eq!((&leased["items"], &leased["command"]), (&json!([]), &json!("drain")));
     assert_eq!(far.lease("w2").await["items"].as_array().unwrap().len(), 1, "another one is");
 }
 

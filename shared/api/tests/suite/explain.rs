@@ -302,6 +302,6 @@ async fn a_run_or_task_that_does_not_exist_is_refused_in_words() {
     let answer = world.get(&format!("/runs/{run}/explain?task=aa")).await;
     assert_eq!(answer.status, StatusCode::NOT_FOUND);
     assert_eq!(answer.body["message"], format!("run {run} has no task `aa` (did you mean `a`?)"));
-    let slip = world.get(&format!("/runs/{run}/explain?tsk=a")).await;
-    assert_eq!(slip.status, StatusCode::BAD_REQUEST);
+    let misspelt = world.get(&format!("/runs/{run}/explain?tsk=a")).await;
+    assert_eq!(misspelt.status, StatusCode::BAD_REQUEST);
 }

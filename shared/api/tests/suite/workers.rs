@@ -47,15 +47,15 @@ async fn workers_are_listed_with_facts_and_attempts() {
 #[tokio::test]
 async fn a_worker_command_has_an_actor_and_a_reason() {
     let world = world().await;
-    for (order, state) in
+    for (command, state) in
         [("drain", "draining"), ("drain", "draining"), ("kill", "killed"), ("kill", "killed")]
     {
         let body = json!({"reason": "it hangs"}).to_string();
-        let answer = world.post(&format!("/workers/{BUSY}/{order}"), body).await;
+        let answer = world.post(&format!("/workers/{BUSY}/{command}"), body).await;
         assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
         assert_eq!(answer.body["state"], state);
-        let order = json!({"kind": order, "actor": "ada@example.com", "reason": "it hangs", "at": now()});
-        assert_eq!(answer.body["order"], order);
+        let command = json!({"kind": command, "actor": "ada@example.com", "reason": "it hangs", "at": now()});
+        assert_eq!(answer.body["command"], command);
     }
 }
 

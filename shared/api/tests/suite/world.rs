@@ -105,12 +105,12 @@ impl World {
         Self::with_clock(all_are_admins(), Arc::new(SystemClock)).await
     }
 
-    /// With nothing in it, and these people.
+    /// An empty world with these people.
     pub(crate) async fn with_access(access: Access) -> Self {
         Self::with_clock(access, Arc::new(Still)).await
     }
 
-    /// With nothing in it, where attempts on these queues may take so many seconds.
+    /// An empty world with a maximum duration of attempts on these queues, in seconds.
     pub(crate) async fn with_attempt_seconds(seconds: std::collections::BTreeMap<String, u32>) -> Self {
         Self::with_access(all_are_admins().with_attempt_seconds(seconds)).await
     }
@@ -168,7 +168,6 @@ impl World {
         assert_eq!(self.runtime.settle(run, command).await.unwrap(), Settled::Applied);
     }
 
-    /// What is served.
     pub(crate) fn router(&self) -> Router {
         self.router.clone()
     }

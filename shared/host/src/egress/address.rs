@@ -11,9 +11,7 @@ pub(super) struct Net {
 }
 
 impl Net {
-    /// All IPv4 addresses.
     pub(super) const V4: Self = Self { first: IpAddr::V4(Ipv4Addr::UNSPECIFIED), bits: 0 };
-    /// All IPv6 addresses.
     pub(super) const V6: Self = Self { first: IpAddr::V6(Ipv6Addr::UNSPECIFIED), bits: 0 };
 
     pub(super) fn contains(self, address: IpAddr) -> bool {
@@ -34,7 +32,7 @@ impl Net {
 impl FromStr for Net {
     type Err = ();
 
-    /// `ADDRESS` or `ADDRESS/BITS`.
+    /// Parses `ADDRESS` or `ADDRESS/BITS`.
     fn from_str(text: &str) -> Result<Self, ()> {
         let (first, bits) = text.split_once('/').map_or((text, None), |(first, bits)| (first, Some(bits)));
         let first: IpAddr = first.parse().map_err(drop)?;
@@ -67,7 +65,7 @@ pub(super) fn is_always_blocked(address: IpAddr) -> bool {
     }
 }
 
-/// Whether an address is internal: reachable only from this machine or network, or not at all.
+/// Whether an address is internal: reachable only from this machine or network, or unroutable.
 pub(super) fn is_internal(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(four) => {

@@ -24,7 +24,6 @@ pub(crate) struct Fields {
     pub(crate) span: Option<String>,
     /// The HTTP request of a response.
     pub(crate) request: Map<String, Value>,
-    /// All other fields.
     pub(crate) others: Map<String, Value>,
 }
 

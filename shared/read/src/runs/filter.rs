@@ -2,7 +2,7 @@
 
 use model::{Instant, Run, RunId, RunState};
 
-/// A run's place in a list: the instant that the list is ordered by, and the run.
+/// A run's position in a list: the instant that the list is ordered by, and the run.
 pub type RunCursor = (Instant, RunId);
 
 /// The order of a list of runs.
@@ -25,8 +25,8 @@ impl RunSort {
         matches!(self, Self::LastEnded | Self::FirstEnded)
     }
 
-    /// A run's place in a list of this order. Unfinished runs have none in a list by end.
-    pub(super) fn place(self, run: &Run) -> Option<RunCursor> {
+    /// A run's position in a list of this order. Unfinished runs have none in a list by end.
+    pub(super) fn position(self, run: &Run) -> Option<RunCursor> {
         let at = if self.is_by_end() { run.finished_at? } else { run.created_at };
         Some((at, run.id))
     }
@@ -49,11 +49,11 @@ pub struct RunFilter {
     pub created_before: Option<Instant>,
     /// Only those with this text in their id, workflow, error, labels or origin, ignoring case.
     pub text: Option<String>,
-    /// The order.
+    /// The order of the list.
     pub sort: RunSort,
-    /// Only those after this place in the list.
+    /// Only those after this position in the list.
     pub after: Option<RunCursor>,
-    /// Only those up to this place in the list.
+    /// Only those up to this position in the list.
     pub until: Option<RunCursor>,
     /// The maximum number of runs.
     pub limit: u32,

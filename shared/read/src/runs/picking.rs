@@ -28,7 +28,7 @@ pub(super) async fn runs(
     Ok(ids.iter().filter_map(|id| found.remove(id)).collect())
 }
 
-/// The place of the last of `rows` rows along the index that serves the list; none if there are fewer.
+/// The position of the last of `rows` rows along the index that serves the list; none if there are fewer.
 pub(super) async fn horizon(
     connection: &mut PgConnection,
     tenant: TenantId,
@@ -64,7 +64,7 @@ static STATEMENTS: LazyLock<[String; 6]> = LazyLock::new(|| {
 fn statement(from: &str, at: &str, id: &str, first: &str, upwards: bool) -> String {
     let (after, until, order) = if upwards { (">", "<=", "asc") } else { ("<", ">=", "desc") };
     format!(
-        "select runs.id, {at} as place
+        "select runs.id, {at} as position
            from {from}
           where {first}
             and ($2::text is null or runs.workflow = $2)
@@ -128,6 +128,6 @@ async fn pick(
         query = query.bind(storable_label(label));
     }
     let found = query.fetch_all(connection).await?;
-    let place = |row: &PgRow| Ok((row.try_get("place")?, RunId(row.try_get("id")?)));
-    found.iter().map(place).collect()
+    let position = |row: &PgRow| Ok((row.try_get("position")?, RunId(row.try_get("id")?)));
+    found.iter().map(position).collect()
 }

@@ -49,20 +49,26 @@ async fn an_administrator_of_everything_reads_in_one_tenant() {
         let workflows = WorkflowFilter { text: nightly.clone(), limit: 9, ..WorkflowFilter::default() };
         [
             reader.run(run).await.is_ok(),
-            reader.run_for_worker(run).await.unwrap().is_some(),
-            !reader.list_runs(Read, &runs).await.unwrap().items.is_empty(),
-            !reader.slot_waiters(&Limit::Pool(world.other, "dock".into()), 9).await.unwrap().is_empty(),
-            reader.limits().await.unwrap().iter().any(|limit| limit.limit.tenant() == Some(world.other)),
-            reader.workflow("nightly").await.is_ok(),
-            reader.version("nightly", 1).await.unwrap().is_some(),
-            !reader.workflows(&workflows).await.unwrap().items.is_empty(),
-            !reader.versions("nightly", None, 9).await.unwrap().items.is_empty(),
-            !reader.schedules(Some("nightly"), None, 9).await.unwrap().items.is_empty(),
-            reader.trigger("nightly", "hook", 9).await.is_ok(),
-            !reader.triggers(nightly, None, 9).await.unwrap().items.is_empty(),
-            reader.backfill(backfill).await.is_ok(),
-            !reader.backfills(Some("nightly"), None, 9).await.unwrap().items.is_empty(),
-            reader.timers(&timers).await.unwrap().items.is_empty(),
+            reader.runs().for_worker(run).await.unwrap().is_some(),
+            !reader.runs().list(Read, &runs).await.unwrap().items.is_empty(),
+            !reader.slots().waiters(&Limit::Pool(world.other, "dock".into()), 9).await.unwrap().is_empty(),
+            reader
+                .slots()
+                .limits()
+                .await
+                .unwrap()
+                .iter()
+                .any(|limit| limit.limit.tenant() == Some(world.other)),
+            reader.workflows().get("nightly").await.is_ok(),
+            reader.workflows().version("nightly", 1).await.unwrap().is_some(),
+            !reader.workflows().list(&workflows).await.unwrap().items.is_empty(),
+            !reader.workflows().versions("nightly", None, 9).await.unwrap().items.is_empty(),
+            !reader.schedules().list(Some("nightly"), None, 9).await.unwrap().items.is_empty(),
+            reader.triggers().get("nightly", "hook", 9).await.is_ok(),
+            !reader.triggers().list(nightly, None, 9).await.unwrap().items.is_empty(),
+            reader.backfills().get(backfill).await.is_ok(),
+            !reader.backfills().list(Some("nightly"), None, 9).await.unwrap().items.is_empty(),
+            reader.timers().list(&timers).await.unwrap().items.is_empty(),
         ]
     };
     assert_eq!(found(&own).await, [true; 15]);
@@ -70,9 +76,9 @@ async fn an_administrator_of_everything_reads_in_one_tenant() {
     nothing[14] = true; // Neither tenant has timers.
     assert_eq!(found(&stranger).await, nothing);
     // A record that was read as another caller leads to nothing either.
-    let foreign = own.backfill(backfill).await.unwrap();
-    assert!(!own.backfill_progress(&foreign).await.unwrap().is_empty());
-    assert!(stranger.backfill_progress(&foreign).await.unwrap().is_empty());
+    let foreign = own.backfills().get(backfill).await.unwrap();
+    assert!(!own.backfills().progress(&foreign).await.unwrap().is_empty());
+    assert!(stranger.backfills().progress(&foreign).await.unwrap().is_empty());
     for permission in [Read, Operate, Work] {
         let scoped = world.database.reader(&world.caller(TenantId::DEFAULT, "admin:default/nightly"));
         assert!(is_hidden(scoped.check_run(permission, run).await) || permission == Work);

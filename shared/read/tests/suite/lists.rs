@@ -16,7 +16,7 @@ fn later(name: &str, hash: &str, second: i64) -> NewVersion {
 
 /// The names of a page, without the workflows that every world has.
 async fn names(world: &World, filter: WorkflowFilter) -> Vec<String> {
-    let page = world.reader("viewer:default").workflows(&filter).await.unwrap();
+    let page = world.reader("viewer:default").workflows().list(&filter).await.unwrap();
     page.items
         .into_iter()
         .map(|workflow| workflow.name)
@@ -71,13 +71,13 @@ async fn versions_are_listed_newest_first_and_by_page() {
     }
     let reader = world.reader("viewer:default");
     let page = async |before, limit| {
-        let page = reader.versions("example", before, limit).await.unwrap();
+        let page = reader.workflows().versions("example", before, limit).await.unwrap();
         (page.items.into_iter().map(|version| version.hash).collect::<Vec<_>>(), page.next)
     };
     assert_eq!(page(None, 9).await, (vec!["h3".into(), "h2".into(), "h1".into()], None));
     assert_eq!(page(None, 2).await, (vec!["h3".into(), "h2".into()], Some(2)));
     assert_eq!(page(Some(2), 2).await, (vec!["h1".into()], None));
-    assert_eq!(world.admin_of(world.other).versions("example", None, 9).await.unwrap().items, []);
+    assert_eq!(world.admin_of(world.other).workflows().versions("example", None, 9).await.unwrap().items, []);
 }
 
 fn timer(task: Option<u32>, kind: TimerKind, second: i64) -> Timer {
@@ -101,7 +101,7 @@ async fn timers_are_listed_by_time_and_by_page() {
     let reader = world.reader("viewer:default");
     let (mut filter, mut seen) = (TimerFilter { limit: 1, ..TimerFilter::default() }, Vec::new());
     loop {
-        let page = reader.timers(&filter).await.unwrap();
+        let page = reader.timers().list(&filter).await.unwrap();
         seen.extend(page.items.into_iter().map(|found| (found.run, found.timer)));
         filter.after = page.next;
         if filter.after.is_none() {
@@ -111,7 +111,7 @@ async fn timers_are_listed_by_time_and_by_page() {
     let [first, third, own] = of_one;
     assert_eq!(seen, [(one, first), (two, of_two[0].clone()), (one, own), (one, third)]);
     let listed = async |filter: TimerFilter| {
-        let page = reader.timers(&TimerFilter { limit: 9, ..filter }).await.unwrap();
+        let page = reader.timers().list(&TimerFilter { limit: 9, ..filter }).await.unwrap();
         page.items.into_iter().map(|found| found.run).collect::<Vec<_>>()
     };
     assert_eq!(listed(TimerFilter { run: Some(two), ..TimerFilter::default() }).await, [two]);
@@ -119,8 +119,8 @@ async fn timers_are_listed_by_time_and_by_page() {
     assert_eq!(listed(workflow("example")).await.len(), 4);
     assert_eq!(listed(workflow("another")).await, []);
     let all = TimerFilter { limit: 9, ..TimerFilter::default() };
-    assert_eq!(world.reader("viewer:default/etl").timers(&all).await.unwrap().items, []);
-    assert_eq!(world.admin_of(world.other).timers(&all).await.unwrap().items, []);
+    assert_eq!(world.reader("viewer:default/etl").timers().list(&all).await.unwrap().items, []);
+    assert_eq!(world.admin_of(world.other).timers().list(&all).await.unwrap().items, []);
 }
 
 #[tokio::test]
@@ -142,13 +142,13 @@ async fn the_last_runs_of_a_schedule_are_listed_with_their_starts() {
     }
     let reader = world.reader("viewer:default");
     let last = async |schedule: &str, limit| {
-        let found = reader.last_starts("example", schedule, limit).await.unwrap();
+        let found = reader.schedules().last_starts("example", schedule, limit).await.unwrap();
         found.into_iter().map(|start| (start.run, start.date, start.started_at)).collect::<Vec<_>>()
     };
     assert_eq!(last("default", 9).await, [(run_id(2), at(20), None), (run_id(1), at(10), None)]);
     assert_eq!(last("default", 1).await.len(), 1);
     assert_eq!(last("eu", 9).await.len(), 1);
-    assert_eq!(world.admin_of(world.other).last_starts("example", "eu", 9).await.unwrap(), []);
+    assert_eq!(world.admin_of(world.other).schedules().last_starts("example", "eu", 9).await.unwrap(), []);
 }
 
 #[tokio::test]
@@ -163,7 +163,7 @@ async fn a_run_that_waits_sees_the_oldest_runs_of_its_concurrency_group() {
     }
     let group = async |number: u128, reader: read::Reader| {
         let run = run(&world.store, run_id(number)).await;
-        reader.concurrency_group(&run, 2).await
+        reader.runs().concurrency_group(&run, 2).await
     };
     let members = group(1, world.reader("partner:default")).await.unwrap();
     assert_eq!(members, [3, 2].map(|number| ConcurrencyMember { run: run_id(number), waiting: false }));

@@ -116,9 +116,9 @@ async fn workers_are_listed_with_the_attempts_that_they_hold_of_the_callers_tena
     let elsewhere = world.admin_of(world.other);
     let others = elsewhere.platform(Read).unwrap().workers(None, 9).await.unwrap().items;
     assert!(others.iter().all(|found| found.holds.is_empty()), "another tenant's attempts are not shown");
-    assert_eq!(world.reader("worker:default").held_by(worker(2)).await.unwrap(), holds);
-    assert_eq!(elsewhere.held_by(worker(2)).await.unwrap(), []);
-    assert!(is_forbidden(world.reader("viewer:default").held_by(worker(2)).await));
+    assert_eq!(world.reader("worker:default").slots().held_by(worker(2)).await.unwrap(), holds);
+    assert_eq!(elsewhere.slots().held_by(worker(2)).await.unwrap(), []);
+    assert!(is_forbidden(world.reader("viewer:default").slots().held_by(worker(2)).await));
 }
 
 #[tokio::test]
@@ -130,7 +130,7 @@ async fn tenants_are_listed_as_far_as_the_grants_reach() {
     world.store.set_weight(world.other, 7).await.unwrap();
     world.store.set_slots(&Limit::Tenant(world.other), Some(4)).await.unwrap();
     let names = async |grant: &str, after, limit| {
-        let page = world.reader(grant).tenants(after, limit).await.unwrap();
+        let page = world.reader(grant).tenants().list(after, limit).await.unwrap();
         (page.items.into_iter().map(|tenant| tenant.name).collect::<Vec<_>>(), page.next)
     };
     assert_eq!(names("viewer:*", None, 9).await.0, ["default", "other", "zeta", "alpha", "mid"]);
@@ -138,9 +138,9 @@ async fn tenants_are_listed_as_far_as_the_grants_reach() {
     assert_eq!(page, (vec!["zeta".into(), "alpha".into()], Some(TenantId(4))));
     assert_eq!(names("viewer:mid", None, 9).await.0, ["mid"]);
     assert_eq!(names("partner:*", None, 9).await.0, [""; 0]);
-    let other = world.reader("viewer:*").tenant_named("other").await.unwrap();
+    let other = world.reader("viewer:*").tenants().named("other").await.unwrap();
     assert_eq!((other.weight, other.slots, other.used, other.waiting), (7, Some(4), 0, 0));
-    assert!(is_hidden(world.reader("viewer:mid").tenant_named("other").await));
-    assert!(is_hidden(world.reader("viewer:*").tenant_named("no\0body").await));
-    assert_eq!(world.reader("viewer:default").tenant_named("default").await.unwrap().id, TENANT);
+    assert!(is_hidden(world.reader("viewer:mid").tenants().named("other").await));
+    assert!(is_hidden(world.reader("viewer:*").tenants().named("no\0body").await));
+    assert_eq!(world.reader("viewer:default").tenants().named("default").await.unwrap().id, TENANT);
 }

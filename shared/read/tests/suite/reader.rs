@@ -22,15 +22,15 @@ async fn a_run_is_read_with_the_permission_and_summarised_with_less() {
     let viewer = reader("viewer:default").run(run).await.unwrap();
     assert_eq!(viewer.outline().await.unwrap().len(), 2);
     assert_eq!(viewer.tasks(None, Some(TaskIndex(0)), 9).await.unwrap().len(), 1);
-    assert!(reader("partner:default").run_summary(run).await.is_ok());
+    assert!(reader("partner:default").runs().summary(run).await.is_ok());
     assert!(is_forbidden(reader("partner:default").run(run).await));
     for scoped in [reader("viewer:default/etl"), reader("partner:default/etl")] {
-        assert!(is_hidden(scoped.run_summary(run).await));
+        assert!(is_hidden(scoped.runs().summary(run).await));
     }
     assert!(is_hidden(reader("viewer:default/etl").run(run).await));
-    assert!(is_forbidden(reader("worker:default").run_summary(run).await));
-    assert!(reader("worker:default").run_for_worker(run).await.unwrap().is_some());
-    assert!(reader("worker:default/etl").run_for_worker(run).await.unwrap().is_none());
+    assert!(is_forbidden(reader("worker:default").runs().summary(run).await));
+    assert!(reader("worker:default").runs().for_worker(run).await.unwrap().is_some());
+    assert!(reader("worker:default/etl").runs().for_worker(run).await.unwrap().is_none());
 }
 
 #[tokio::test]
@@ -47,20 +47,20 @@ async fn lists_have_what_the_grants_cover() {
         ("partner:default/orders", 1, vec![first], 0),
     ] {
         let reader = reader(grant);
-        assert_eq!(reader.pulse(Instant::UNIX_EPOCH, 9).await.unwrap().len(), pulse, "{grant}");
+        assert_eq!(reader.runs().pulse(Instant::UNIX_EPOCH, 9).await.unwrap().len(), pulse, "{grant}");
         let found: Vec<RunId> =
-            reader.last_runs(&names, 9).await.unwrap().into_iter().map(|run| run.id).collect();
+            reader.runs().last(&names, 9).await.unwrap().into_iter().map(|run| run.id).collect();
         assert_eq!(found, last, "{grant}");
-        let runs = reader.runs(&RunFilter { limit: 9, ..RunFilter::default() }).await.unwrap();
+        let runs = reader.runs().readable(&RunFilter { limit: 9, ..RunFilter::default() }).await.unwrap();
         assert_eq!(runs.len(), readable, "{grant}");
-        let tasks = reader.outlines(&runs).await.unwrap();
+        let tasks = reader.runs().outlines(&runs).await.unwrap();
         assert_eq!(tasks.len(), 2 * readable, "{grant}");
     }
-    assert_eq!(reader("viewer:default").last_runs(&names, 1).await.unwrap().len(), 2, "one of each");
+    assert_eq!(reader("viewer:default").runs().last(&names, 1).await.unwrap().len(), 2, "one of each");
     let all = WorkflowFilter { limit: 9, ..WorkflowFilter::default() };
-    let found = reader("viewer:default/etl").workflows(&all).await.unwrap();
+    let found = reader("viewer:default/etl").workflows().list(&all).await.unwrap();
     assert_eq!((found.items.len(), found.next), (1, None));
-    assert!(is_forbidden(reader("partner:default").workflows(&all).await));
+    assert!(is_forbidden(reader("partner:default").workflows().list(&all).await));
 }
 
 #[tokio::test]
@@ -68,13 +68,13 @@ async fn a_reader_sees_no_row_of_another_tenant_even_by_its_id() {
     let world = World::new().await;
     let run = world.start(world.other, "orders", 1).await;
     let own = world.database.reader(&world.caller(world.other, "viewer:other"));
-    let found = own.last_runs(&["orders".to_owned()], 1).await.unwrap();
-    assert_eq!(own.outlines_of("orders", &found).await.unwrap().len(), 2);
+    let found = own.runs().last(&["orders".to_owned()], 1).await.unwrap();
+    assert_eq!(own.runs().outlines_of("orders", &found).await.unwrap().len(), 2);
     // May everything everywhere, and reads in one tenant all the same.
     let stranger = world.database.reader(&world.caller(TenantId::DEFAULT, "admin:*"));
     assert!(is_hidden(stranger.run(run).await));
     let forged: Vec<RunSummary> = found;
-    assert_eq!(stranger.outlines_of("orders", &forged).await.unwrap(), []);
-    assert_eq!(stranger.last_runs(&["orders".to_owned()], 9).await.unwrap(), []);
-    assert_eq!(stranger.pulse(Instant::UNIX_EPOCH, 9).await.unwrap(), []);
+    assert_eq!(stranger.runs().outlines_of("orders", &forged).await.unwrap(), []);
+    assert_eq!(stranger.runs().last(&["orders".to_owned()], 9).await.unwrap(), []);
+    assert_eq!(stranger.runs().pulse(Instant::UNIX_EPOCH, 9).await.unwrap(), []);
 }

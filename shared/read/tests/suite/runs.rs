@@ -26,7 +26,7 @@ async fn six_runs(store: &Postgres) {
 }
 
 async fn list(world: &World, filter: RunFilter) -> Vec<u128> {
-    let page = world.reader("viewer:default").list_runs(Read, &filter).await.unwrap();
+    let page = world.reader("viewer:default").runs().list(Read, &filter).await.unwrap();
     page.items.into_iter().map(|record| record.run.id.0.as_u128()).collect()
 }
 
@@ -55,7 +55,7 @@ async fn runs_that_ended_are_listed_by_their_ends() {
     }
     let ends: Vec<RunCursor> = {
         let ended = RunFilter { sort: RunSort::FirstEnded, ..filter() };
-        let found = world.reader("viewer:default").list_runs(Read, &ended).await.unwrap().items;
+        let found = world.reader("viewer:default").runs().list(Read, &ended).await.unwrap().items;
         found.iter().map(|record| (record.run.finished_at.unwrap(), record.run.id)).collect()
     };
     let ids: BTreeSet<RunId> = ends.iter().map(|(_, run)| *run).collect();
@@ -152,7 +152,7 @@ async fn pages_of_runs_neither_repeat_nor_leave_out() {
         let (mut after, mut seen) = (None, Vec::new());
         loop {
             let filter = RunFilter { after, limit: 1, ..filter.clone() };
-            let page = world.reader("viewer:default").list_runs(Read, &filter).await.unwrap();
+            let page = world.reader("viewer:default").runs().list(Read, &filter).await.unwrap();
             seen.extend(page.items.iter().map(|record| record.run.id.0.as_u128()));
             after = page.next;
             if after.is_none() {
@@ -175,8 +175,8 @@ async fn a_page_that_examined_its_share_leads_on_though_nothing_passed() {
     }
     let text = RunFilter { text: Some("nothing".into()), ..filter() };
     let reader = world.reader("viewer:default");
-    let page = reader.list_runs(Read, &text).await.unwrap();
+    let page = reader.runs().list(Read, &text).await.unwrap();
     assert_eq!((page.items.len(), page.next), (0, Some((at(2), run_id(2)))));
-    let page = reader.list_runs(Read, &RunFilter { after: page.next, ..text }).await.unwrap();
+    let page = reader.runs().list(Read, &RunFilter { after: page.next, ..text }).await.unwrap();
     assert_eq!((page.items.len(), page.next), (0, None));
 }

@@ -32,14 +32,18 @@ async fn holders_and_waiters_of_a_limit_are_listed_as_far_as_the_grants_cover() 
         ("viewer:default/orders", vec![], vec![of("orders", 0), of("orders", 1)]),
     ] {
         let reader = world.reader(grant);
-        assert_eq!(tasks(reader.slot_holders(Read, 9).await.unwrap()), holders, "{grant}");
-        let found = reader.slot_waiters(&dock(TenantId::DEFAULT), 9).await.unwrap();
+        assert_eq!(tasks(reader.slots().holders(Read, 9).await.unwrap()), holders, "{grant}");
+        let found = reader.slots().waiters(&dock(TenantId::DEFAULT), 9).await.unwrap();
         assert_eq!(tasks(found), waiters, "{grant}");
     }
     let worker = world.reader("worker:default");
-    assert_eq!(tasks(worker.slot_holders(Work, 9).await.unwrap()), [of("etl", 0)]);
-    assert!(is_forbidden(worker.slot_waiters(&dock(TenantId::DEFAULT), 9).await));
-    assert_eq!(tasks(world.reader("viewer:default").slot_holders(Read, 0).await.unwrap()), [], "of no run");
+    assert_eq!(tasks(worker.slots().holders(Work, 9).await.unwrap()), [of("etl", 0)]);
+    assert!(is_forbidden(worker.slots().waiters(&dock(TenantId::DEFAULT), 9).await));
+    assert_eq!(
+        tasks(world.reader("viewer:default").slots().holders(Read, 0).await.unwrap()),
+        [],
+        "of no run"
+    );
     let run = world.reader("viewer:default").run(first).await.unwrap();
     assert_eq!(run.slot_wait(model::TaskIndex(0)).await.unwrap(), None);
     let wait = run.slot_wait(model::TaskIndex(1)).await.unwrap().unwrap();
@@ -55,14 +59,14 @@ async fn a_limit_of_another_tenant_is_not_seen_but_the_queue_that_both_share_is(
     }
     for tenant in [TenantId::DEFAULT, world.other] {
         let reader = world.admin_of(tenant);
-        let limits = reader.limits().await.unwrap();
+        let limits = reader.slots().limits().await.unwrap();
         assert!(limits.iter().any(|row| row.limit == light()), "{limits:?}");
         assert!(limits.iter().all(|row| row.limit.tenant().is_none_or(|of| of == tenant)), "{limits:?}");
         let queue = limits.iter().find(|row| row.limit == light()).unwrap();
         assert_eq!((queue.used, queue.waiting, queue.oldest.is_some()), (1, 3, true), "of both tenants");
         let foreign = if tenant == world.other { TenantId::DEFAULT } else { world.other };
-        assert_eq!(reader.slot_waiters(&dock(foreign), 9).await.unwrap(), []);
-        let own = reader.slot_waiters(&light(), 9).await.unwrap();
+        assert_eq!(reader.slots().waiters(&dock(foreign), 9).await.unwrap(), []);
+        let own = reader.slots().waiters(&light(), 9).await.unwrap();
         assert!(own.iter().all(|waiter| waiter.workflow == "etl") && !own.is_empty());
     }
     // How many tasks come before one's own counts those of all tenants.
@@ -79,11 +83,11 @@ async fn fairness_groups_have_a_name_only_for_those_who_may_know_it() {
     world.start(TenantId::DEFAULT, "etl", 1).await;
     world.start(world.other, "etl", 2).await;
     for (grant, named) in [("viewer:default", false), ("viewer:*", true)] {
-        let groups = world.reader(grant).fairness_groups(&light()).await.unwrap();
+        let groups = world.reader(grant).slots().fairness_groups(&light()).await.unwrap();
         let shown: Vec<_> =
             groups.iter().map(|group| (group.tenant.as_deref(), group.own, group.weight.tenant)).collect();
         assert_eq!(shown, [(Some("default"), true, 1), (named.then_some("other"), false, 7)], "{grant}");
         assert_eq!(groups.iter().map(|group| group.waiting).sum::<u32>(), 3);
     }
-    assert!(is_forbidden(world.reader("viewer:default/etl").fairness_groups(&light()).await));
+    assert!(is_forbidden(world.reader("viewer:default/etl").slots().fairness_groups(&light()).await));
 }

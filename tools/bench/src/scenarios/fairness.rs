@@ -38,7 +38,8 @@ pub(super) async fn run(bench: &Bench) -> Result<Outcome> {
     set_slots(&world, 0).await?;
     queue_until(&world, |queue| queue.used == 0).await?;
     world.broker.publish(&[Message::RunRequested(run_of_b())]).await?;
-    let queue = queue_until(&world, |queue| queue.line.iter().any(|it| !it.own && it.waiting > 0)).await?;
+    let queue =
+        queue_until(&world, |queue| queue.fairness_groups.iter().any(|it| !it.own && it.waiting > 0)).await?;
     set_slots(&world, 1).await?;
     let mut ticks = interval(POLL_INTERVAL);
     let before = loop {
@@ -67,7 +68,7 @@ async fn queue_until(world: &World, wanted: impl Fn(&LimitView) -> bool) -> Resu
     loop {
         let limits: LimitList = world.client().get(&["limits"], &[]).await?;
         let queue = limits.items.into_iter().find(|limit| (&*limit.kind, &*limit.name) == ("queue", QUEUE));
-        if let Some(queue) = queue.filter(|queue| !queue.line.is_empty() && wanted(queue)) {
+        if let Some(queue) = queue.filter(|queue| !queue.fairness_groups.is_empty() && wanted(queue)) {
             return Ok(queue);
         }
         ticks.tick().await;

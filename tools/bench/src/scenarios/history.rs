@@ -17,7 +17,7 @@ use crate::{load, workflows};
 /// Runs written by one statement.
 const BATCH: u32 = 50_000;
 
-/// Typical filters.
+/// The filters that people use most on the list of runs.
 const LISTS: [&[(&str, &str)]; 4] =
     [&[], &[("state", "succeeded")], &[("state", "failed")], &[("workflow", "one"), ("state", "succeeded")]];
 

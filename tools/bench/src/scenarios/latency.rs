@@ -13,7 +13,7 @@ use crate::report::{Figure, Outcome};
 use crate::world::{Bench, World};
 use crate::{usage, workflows};
 
-/// Requests per second.
+/// The offered load, in requests per second.
 const RATE: u32 = 200;
 
 /// Workflows in one request.

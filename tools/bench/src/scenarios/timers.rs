@@ -14,7 +14,6 @@ use crate::world::{Bench, World};
 /// The number of sleeping tasks of a run.
 const ASLEEP: usize = 100;
 
-/// Requests in flight.
 const MAX_CONCURRENT_REQUESTS: usize = 16;
 
 pub(super) async fn run(bench: &Bench) -> Result<Outcome> {

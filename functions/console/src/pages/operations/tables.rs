@@ -76,7 +76,7 @@ pub(super) async fn workers(visitor: Visitor, wanted: Result<Query<ListQuery>, P
 }
 
 impl WorkersPage {
-    fn order(&self, worker: &WorkerView, action: &str) -> Markup {
+    fn command(&self, worker: &WorkerView, action: &str) -> Markup {
         self.shell.post(format!("/operations/workers/{}/{action}", worker.id))
     }
 }

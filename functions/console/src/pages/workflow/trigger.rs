@@ -28,7 +28,7 @@ struct TriggerPage {
     fields: Vec<Field>,
     date: String,
     wrong: Option<String>,
-    /// The run that is in the way, if one is.
+    /// The run that already has the logical date, if there is one.
     other: Option<RunId>,
 }
 
@@ -75,12 +75,12 @@ pub(crate) async fn start(named: Named, sent: Sent) -> Result<Response, Refused>
         Ok(run) => Ok(back(&format!("/runs/{}", run.id), true, "The run was started.")),
         Err(no) if no.status == StatusCode::UNAUTHORIZED => Err(no),
         Err(no) => {
-            let told = |field: Field| at_field(field.with_sent(&sent), &no.details);
-            let mut page = TriggerPage::new(visitor.shell, &record, told);
+            let with_error = |field: Field| at_field(field.with_sent(&sent), &no.details);
+            let mut page = TriggerPage::new(visitor.shell, &record, with_error);
             page.date = date.unwrap_or_default().to_owned();
             page.other = no.details.get("id").and_then(Value::as_str).and_then(|id| id.parse().ok());
-            let told = page.fields.iter().any(|field| field.wrong.is_some());
-            page.wrong = Some(if told { "Some inputs do not fit.".into() } else { no.message });
+            let at_fields = page.fields.iter().any(|field| field.wrong.is_some());
+            page.wrong = Some(if at_fields { "Some inputs do not fit.".into() } else { no.message });
             Ok((StatusCode::UNPROCESSABLE_ENTITY, show::html(&page)).into_response())
         }
     }
@@ -91,7 +91,7 @@ fn instant(text: &str) -> String {
     if text.len() == "2026-01-31T18:00".len() { format!("{text}:00Z") } else { text.to_owned() }
 }
 
-/// What the API says of one input, at its field.
+/// Adds the API's message about an input to its field.
 fn at_field(mut field: Field, details: &Value) -> Field {
     let of = |problem: &&Value| problem["input"] == field.label.as_str();
     let found = details.as_array().and_then(|problems| problems.iter().find(of));

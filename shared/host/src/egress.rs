@@ -154,22 +154,19 @@ impl EgressPolicy {
         if METADATA_HOSTS.contains(&host.as_str()) || reached(address).any(is_always_blocked) {
             return Err(Blocked::Metadata(host));
         }
-        reached(address).try_for_each(|reached| self.check_reached(&host, address, reached))
+        reached(address).try_for_each(|address| self.check_reached(&host, address))
     }
 
-    /// Whether packets to `address`, which may reach `reached`, are allowed.
-    fn check_reached(&self, host: &str, address: IpAddr, reached: IpAddr) -> Result<(), Blocked> {
-        let covered = |list: &[Destination]| {
-            list.iter().any(|entry| entry.covers(host, address) || entry.covers(host, reached))
-        };
+    /// The same for one address that packets may reach.
+    fn check_reached(&self, host: &str, address: IpAddr) -> Result<(), Blocked> {
+        let covered = |list: &[Destination]| list.iter().any(|entry| entry.covers(host, address));
         if !self.only.is_empty() && !covered(&self.only) {
             return Err(Blocked::NotListed(host.to_owned()));
         }
         // A name in `only` does not allow an internal address that it resolves to; a network in `only` does.
-        let is_listed = |entry: &Destination| entry.is_network_of(address) || entry.is_network_of(reached);
-        let allowed = covered(&self.allowed) || self.only.iter().any(is_listed);
-        if is_internal(reached) && !allowed {
-            return Err(Blocked::Internal { host: host.to_owned(), address: reached });
+        let allowed = covered(&self.allowed) || self.only.iter().any(|entry| entry.is_network_of(address));
+        if is_internal(address) && !allowed {
+            return Err(Blocked::Internal { host: host.to_owned(), address });
         }
         Ok(())
     }

@@ -62,7 +62,9 @@ fn embedded_ipv4(address: Ipv6Addr) -> Vec<Ipv4Addr> {
     let four = |high: u16, low: u16| Ipv4Addr::from(u32::from(high) << 16 | u32::from(low));
     let octets = address.octets();
     match address.segments() {
-        // Compatible, which includes `::` and `::1`; mapped; translated (SIIT); NAT64.
+        // This machine.
+        [0, 0, 0, 0, 0, 0, 0, 0 | 1] => Vec::new(),
+        // Compatible; mapped; translated (SIIT); NAT64.
         [0, 0, 0, 0, 0, 0 | 0xffff, high, low]
         | [0, 0, 0, 0, 0xffff, 0, high, low]
         | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => vec![four(high, low)],

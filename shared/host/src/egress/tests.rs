@@ -129,6 +129,15 @@ fn internal_addresses_are_blocked_in_every_url_notation() {
 }
 
 #[test]
+fn an_embedded_address_is_allowed_only_as_itself() {
+    let mapped = "::ffff:10.0.0.1";
+    assert!(check(&read("", "::/0"), "partner.example", mapped).is_err(), "a range of IPv6 allows no IPv4");
+    check(&read("", "10.0.0.0/8"), "partner.example", mapped).unwrap();
+    check(&read("", "::1"), "localhost", "::1").unwrap();
+    check(&read("", "nat64.example"), "nat64.example", "64:ff9b:1::a00:1").unwrap();
+}
+
+#[test]
 fn operators_allow_hosts_domains_and_ranges() {
     let policy = read("", "warehouse.internal, *.corp.example, 10.1.0.0/16");
     check(&policy, "warehouse.internal", "10.9.9.9").unwrap();

@@ -62,8 +62,12 @@ impl Base64 {
         let groups =
             (0..3).filter_map(|skipped| secret.get(skipped..)).map(|rest| &rest[..rest.len() / 3 * 3]);
         for group in groups {
-            self.add(BASE64_STANDARD_NO_PAD.encode(group).into_bytes());
-            self.add(BASE64_URL_SAFE_NO_PAD.encode(group).into_bytes());
+            let (standard, url_safe) =
+                (BASE64_STANDARD_NO_PAD.encode(group), BASE64_URL_SAFE_NO_PAD.encode(group));
+            if url_safe != standard {
+                self.add(url_safe.into_bytes());
+            }
+            self.add(standard.into_bytes());
         }
     }
 }

@@ -5,7 +5,8 @@
 #   docker build --tag ebbflow-worker --target worker .     for queues whose tasks are bash or python
 
 FROM rust:1.95.0-bookworm AS chef
-RUN cargo install cargo-chef --locked --version ^0.1
+RUN cargo install cargo-chef --locked --version ^0.1 \
+    && cargo install cargo-cyclonedx --locked --version ^0.5
 WORKDIR /src
 
 # Dependencies depend only on the manifests, so they are rebuilt only when those change.
@@ -19,14 +20,18 @@ RUN cargo chef cook --release --locked --package ebb --no-default-features --rec
 COPY . .
 # Without the default feature, no Postgres is compiled in.
 RUN cargo build --release --locked --package ebb --no-default-features
-RUN deploy/image/assemble target/release/ebb /image
+# The software bill of materials: every crate in the program, with its version and licence.
+RUN cargo cyclonedx --manifest-path cli/Cargo.toml --no-default-features --format json \
+    && install -D --mode 644 cli/ebb.cdx.json /worker/usr/local/share/ebb/sbom.cdx.json \
+    && install -D target/release/ebb /worker/usr/local/bin/ebb
+RUN deploy/image/assemble target/release/ebb cli/ebb.cdx.json /image
 
 FROM debian:bookworm-slim AS worker
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends bash ca-certificates python3 \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --uid 65532 --create-home nonroot
-COPY --from=build /src/target/release/ebb /usr/local/bin/ebb
+COPY --from=build /worker /
 USER 65532:65532
 WORKDIR /home/nonroot
 ENTRYPOINT ["/usr/local/bin/ebb"]

@@ -8,6 +8,8 @@ mod building;
 mod composition;
 #[path = "infrastructure/costs.rs"]
 mod costs;
+#[path = "infrastructure/dependencies.rs"]
+mod dependencies;
 #[path = "infrastructure/image.rs"]
 mod image;
 #[path = "infrastructure/plans.rs"]

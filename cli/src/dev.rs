@@ -81,17 +81,24 @@ fn secrets(environment: &Environment, folder: &DataFolder) -> Secrets {
 }
 
 /// The executor of attempts.
-fn executor(app: &App, args: &DevArgs, environment: &Environment, secrets: Secrets) -> Arc<Executor> {
+fn executor(
+    app: &App,
+    args: &DevArgs,
+    environment: &Environment,
+    secrets: Secrets,
+) -> anyhow::Result<Arc<Executor>> {
+    let egress = EgressPolicy::read(None, Some(&egress_allowed(environment)));
+    let egress = egress.map_err(|problems| anyhow::anyhow!(problems.join("\n")))?;
     let worker = Worker::with_heartbeat_interval(HEARTBEAT_INTERVAL, app.runtime.clone());
     let executor = Executor::new(app.runtime.clone(), worker, args.workflows.clone());
     let storage = environment.get("EBB_STORAGE_ENDPOINT").map(str::to_owned);
-    // During development, workflows often call servers on this machine.
-    Arc::new(
-        executor
-            .with_secrets(secrets)
-            .with_egress_policy(EgressPolicy::allow_internal())
-            .with_storage(storage),
-    )
+    Ok(Arc::new(executor.with_secrets(secrets).with_egress_policy(egress).with_storage(storage)))
+}
+
+/// During development, workflows often call servers on this machine: every host is allowed, and the sockets that
+/// `EBB_EGRESS_ALLOW` lists. The socket of the embedded database, where everyone is superuser, is not.
+fn egress_allowed(environment: &Environment) -> String {
+    ["0.0.0.0/0,::/0", environment.get("EBB_EGRESS_ALLOW").unwrap_or_default()].join(",")
 }
 
 /// The admin may use the operator endpoints, and the metrics include the load in the store.
@@ -159,7 +166,7 @@ impl Dev {
         let operations = operations(&environment, &issuer);
         let app = App::new(runtime.clone(), issuer.push_auth()).operated(operations);
         let secrets = secrets(&environment, &folder);
-        let executor = executor(&app, args, &environment, secrets.clone());
+        let executor = executor(&app, args, &environment, secrets.clone())?;
         let replacing = tokio::spawn(replace_ended_workers(executor.clone(), runtime.clone()));
         let connected = Connected { app: app.clone(), database, accounts };
         let functions = Functions::mount(connected, &issuer, &url, &broker, executor.clone(), secrets)?;

@@ -8,7 +8,7 @@ fn a_build_is_tested_before_it_is_migrated_to_and_migrated_to_before_it_is_deplo
     let repository = Repository::read();
     let build = repository.file("cloudbuild.yaml");
     let steps: Vec<&str> = build.lines().filter_map(|line| line.trim().strip_prefix("- id: ")).collect();
-    assert_eq!(steps, ["test", "build-and-push", "migrate", "deploy"]);
+    assert_eq!(steps, ["test", "dependencies", "build-and-push", "migrate", "deploy"]);
     assert!(!build.contains("waitFor"), "steps wait for the one before");
     assert!(
         repository.file("terraform/migrate.tf").contains("\"${var.name}-migrate\"")

@@ -22,7 +22,15 @@ impl Repository {
                 }
             }
         }
-        for name in ["Dockerfile", "docker-compose.yml", "cloudbuild.yaml", "rust-toolchain.toml"] {
+        let top = [
+            ".ci/run",
+            "Dockerfile",
+            "cloudbuild.yaml",
+            "deny.toml",
+            "docker-compose.yml",
+            "rust-toolchain.toml",
+        ];
+        for name in top {
             texts.insert(name.into(), fs::read_to_string(root.join(name)).unwrap());
         }
         Self { texts }

@@ -1,15 +1,22 @@
 //! The database of `ebb dev`: an existing one, or an embedded one in the data folder.
 
 use std::fmt;
+use std::sync::Arc;
 
 use anyhow::Context;
 use embedded::Server;
+use tokio::task::JoinHandle;
 
 use super::folder::DataFolder;
 
 pub(super) enum Database {
     External(String),
-    Embedded { server: Server, url: String },
+    /// Restarted if it is killed.
+    Embedded {
+        server: Arc<Server>,
+        url: String,
+        keeping: JoinHandle<()>,
+    },
 }
 
 impl Database {
@@ -21,7 +28,10 @@ impl Database {
             Server::start(&folder.file("postgres")).await.context("cannot start the embedded database")?;
         server.create_database("ebbflow").await?;
         let url = server.url("ebbflow");
-        Ok(Self::Embedded { server, url })
+        let server = Arc::new(server);
+        let kept = server.clone();
+        let keeping = tokio::spawn(async move { kept.keep_running().await });
+        Ok(Self::Embedded { server, url, keeping })
     }
 
     pub(super) fn url(&self) -> &str {
@@ -36,8 +46,13 @@ impl Database {
     }
 
     pub(super) async fn close(self) {
-        if let Self::Embedded { server, .. } = self {
-            server.stop().await;
+        if let Self::Embedded { server, keeping, .. } = self {
+            keeping.abort();
+            // Once the task has ended, nothing restarts the server.
+            let _ = keeping.await;
+            if let Some(server) = Arc::into_inner(server) {
+                server.stop().await;
+            }
         }
     }
 }

@@ -16,6 +16,7 @@ use bus::pubsub::PubSub;
 use bus::{Subscription, SystemClock};
 use chrono::{DurationRound, TimeDelta};
 use embedded::{Emulator, kill_with_parent};
+use host::config::Environment;
 use model::{Clock, Topic};
 use runtime::Runtime;
 use rustix::process::{Pid, Signal, kill_process};
@@ -91,7 +92,7 @@ impl SeparateProcesses {
                 ("EBB_CONSOLE_URL", url.clone()),
                 ("EBB_DATABASE_CONNECTIONS", MAX_CONNECTIONS.to_owned()),
                 ("EBB_HOST", Ipv4Addr::LOCALHOST.to_string()),
-                ("EBB_EGRESS_ALLOW", "0.0.0.0/0,::/0".to_owned()),
+                ("EBB_EGRESS_ALLOW", super::egress_allowed(&Environment::of_process())),
                 ("EBB_PROJECT", PROJECT.to_owned()),
                 ("EBB_PUBSUB_ENDPOINT", emulator.url.clone()),
                 ("EBB_PUSH_AUTH", "none".to_owned()),

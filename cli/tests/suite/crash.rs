@@ -1,6 +1,8 @@
-//! `kill -9` at random moments: after a restart every run continues, and no task succeeds twice.
+//! `kill -9` at random moments: after a restart every run continues, and no task succeeds twice. The same for its Postgres,
+//! which `ebb dev` restarts.
 
 use std::collections::BTreeMap;
+use std::process::Command;
 use std::time::Duration;
 
 use bus::SystemClock;
@@ -82,4 +84,34 @@ async fn fifty_runs_survive_kill_dash_nine_at_random_moments() {
         let once = ["first", "join", "left", "nap", "right"].map(|task| (task, 1));
         assert_eq!(successes, BTreeMap::from(once), "run {run}");
     }
+}
+
+/// The process id of the Postgres that an `ebb dev` has started.
+fn postgres_of(dev: &Dev) -> String {
+    let processes = Command::new("ps").args(["-axo", "pid=,ppid=,comm="]).output().unwrap();
+    let processes = String::from_utf8(processes.stdout).unwrap();
+    let parent = dev.pid().to_string();
+    let mut columns = processes.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let postgres = columns.find(|line| line[1] == parent && line[2].ends_with("postgres"));
+    postgres.unwrap_or_else(|| panic!("{parent} has no Postgres:\n{processes}"))[0].to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_killed_postgres_is_restarted_and_runs_continue() {
+    let project = Project::new().with("chores", WORKFLOW);
+    let dev = project.dev();
+    let before = project.trigger("chores");
+    let killed = postgres_of(&dev);
+    assert!(Command::new("kill").args(["-9", &killed]).status().unwrap().success());
+    let mut runs = BTreeMap::new();
+    let mut tries = tokio::time::interval(Duration::from_millis(50));
+    while runs.is_empty() {
+        tries.tick().await;
+        request(&dev, &mut runs, 1).await;
+    }
+    for run in [&before, &runs[&0]] {
+        let watched = project.run(&["run", "watch", run]);
+        assert!(watched.status.success(), "run {run}: {}", printed(&watched));
+    }
+    assert_ne!(postgres_of(&dev), killed);
 }

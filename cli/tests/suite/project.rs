@@ -152,6 +152,11 @@ pub(crate) struct Dev {
 }
 
 impl Dev {
+    /// The id of its process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.process.0.id()
+    }
+
     /// Sends SIGTERM and waits. Returns whether it exits with success.
     pub(crate) fn stops_on_request(mut self) -> bool {
         let sent = Command::new("kill").arg(self.process.0.id().to_string()).status().unwrap();

@@ -10,7 +10,7 @@ use engine::{Command, Graph};
 use futures::FutureExt;
 use host::secrets::Redactor;
 use host::storage::{Access, Storage};
-use host::{EgressPolicy, Secrets, Verdict, secrets};
+use host::{EgressPolicy, Secrets, Verdict};
 use metrics::{counter, histogram};
 use model::message::{TaskDispatched, TaskReported, TaskResult};
 use model::{ErrorClass, Failure, Instant, Message, TaskKind, TaskSpec, WorkerId};
@@ -53,7 +53,8 @@ impl Executor {
         let secrets = Secrets::default();
         let (worker, scratch) = (RwLock::new(worker), std::env::temp_dir());
         let (scripts, permits) = (scripts.into(), Semaphore::new(MAX_CONCURRENT_ATTEMPTS));
-        let clients = SensorClients { http: Http::default(), storage: Storage::new(Access::Read, None) };
+        let storage = Storage::new(Access::Read, None);
+        let clients = SensorClients { egress: EgressPolicy::default(), http: Http::default(), storage };
         Self {
             runtime,
             worker,
@@ -92,7 +93,8 @@ impl Executor {
     /// Applies an egress policy; the default allows no internal address.
     pub fn with_egress_policy(mut self, egress: EgressPolicy) -> Self {
         self.task_runners = self.task_runners.with_egress_policy(egress.clone());
-        self.clients.http = Http::with_egress_policy(egress);
+        self.clients.http = Http::with_egress_policy(egress.clone());
+        self.clients.egress = egress;
         self
     }
 
@@ -248,10 +250,10 @@ impl Executor {
         };
         let clock = self.runtime.clock().clone();
         let log = Log::open(self.runtime.store().clone(), clock.clone(), work.key, work.attempt);
-        log.redact(secrets::forms(&secrets));
+        log.redact(secrets.values().filter_map(Value::as_str).map(str::to_owned));
         if !spec.kind.is_inline() {
             // A side-effecting task may encounter any secret of this worker, not only those it refers to.
-            log.redact(self.secrets.all_forms().await);
+            log.redact(self.secrets.all().await);
         }
         let (scripts, scratch, kill) = (self.scripts.clone(), self.scratch.clone(), signals.kill);
         let breakers = self.worker().breakers.clone();

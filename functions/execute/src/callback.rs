@@ -25,7 +25,7 @@ impl Executor {
             Ok(secrets) => secrets,
             Err(failure) => return self.record_callback(due, "a callback", Err(failure)).await,
         };
-        let redactor = Redactor::of(&secrets).and(self.secrets.all_forms().await);
+        let redactor = Redactor::of(&secrets).and(self.secrets.all().await);
         match self.runtime.callbacks().job(due, secrets).await? {
             CallbackJob::Gone => Ok(Verdict::Reject("there is no such callback".into())),
             CallbackJob::Broken(failure) => {

@@ -1,12 +1,11 @@
 //! The log of one attempt: written line by line, stored in chunks.
 //!
 //! Invariants: an unavailable store neither fails the task nor makes memory grow without bound; secrets are redacted; the
-//! log of an attempt is limited in size.
+//! log of an attempt is limited in bytes and in lines, and what exceeds the limit costs nothing.
 
 mod writer;
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard};
 
 use async_trait::async_trait;
 use futures::FutureExt;
@@ -94,7 +93,7 @@ struct Inner {
     /// The channel to the writer, which starts with the first line: most attempts log nothing.
     lines: OnceLock<mpsc::Sender<LogLine>>,
     write: Box<dyn Fn(mpsc::Receiver<LogLine>) -> BoxFuture<'static, ()> + Send + Sync>,
-    written: AtomicUsize,
+    written: Written,
     redactor: RwLock<Redactor>,
     closing: CancellationToken,
     closed: CancellationToken,
@@ -105,6 +104,9 @@ struct Inner {
 impl Log {
     /// The maximum size of the log of one attempt, in bytes; further lines are dropped.
     pub const MAX_BYTES: usize = 10 * 1024 * 1024;
+
+    /// The maximum number of lines in the log of one attempt; further lines are dropped. Even an empty line takes a row.
+    pub const MAX_LINES: usize = 100_000;
 
     /// The maximum number of lines that wait for the store; then writing a line waits, too.
     pub const MAX_WAITING_LINES: usize = 10_000;
@@ -123,7 +125,7 @@ impl Log {
             clock,
             lines: OnceLock::new(),
             write: Box::new(write),
-            written: AtomicUsize::new(0),
+            written: Written::default(),
             redactor: RwLock::default(),
             closed,
             _close_on_drop: closing.clone().drop_guard(),
@@ -162,8 +164,11 @@ impl Log {
 
     /// Writes one line. Waits only while [`Log::MAX_WAITING_LINES`] lines wait for the store.
     pub async fn line(&self, stream: Stream, level: Level, text: &str) {
+        if self.0.written.is_full() {
+            return;
+        }
         let text = self.redacted(text);
-        match self.reserve(&text) {
+        match self.0.written.reserve(&text) {
             Space::Fits => self.send(stream, level, text).await,
             Space::FirstBeyond => self.send(Stream::System, Level::Warning, truncation_notice()).await,
             Space::Beyond => {}
@@ -176,18 +181,6 @@ impl Log {
         self.0.closing.cancel();
         if self.0.lines.get().is_some() {
             self.0.closed.cancelled().await;
-        }
-    }
-
-    fn reserve(&self, text: &str) -> Space {
-        let length = text.len() + 1;
-        let before = self.0.written.fetch_add(length, Ordering::Relaxed);
-        if before + length <= Self::MAX_BYTES {
-            Space::Fits
-        } else if before <= Self::MAX_BYTES {
-            Space::FirstBeyond
-        } else {
-            Space::Beyond
         }
     }
 
@@ -212,15 +205,53 @@ impl Log {
     }
 }
 
-/// Whether the size limit leaves space for a line.
+/// How much an attempt has written.
+#[derive(Default)]
+struct Written(Mutex<Size>);
+
+#[derive(Clone, Copy, Default)]
+struct Size {
+    bytes: usize,
+    lines: usize,
+    /// Whether a line did not fit: then no later one does.
+    is_full: bool,
+}
+
+/// Whether the limits leave space for a line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Space {
     Fits,
     FirstBeyond,
     Beyond,
 }
 
+impl Written {
+    fn is_full(&self) -> bool {
+        self.lock().is_full
+    }
+
+    fn reserve(&self, text: &str) -> Space {
+        let mut size = self.lock();
+        let (bytes, lines) = (size.bytes + text.len() + 1, size.lines + 1);
+        if size.is_full {
+            return Space::Beyond;
+        }
+        if bytes > Log::MAX_BYTES || lines > Log::MAX_LINES {
+            size.is_full = true;
+            return Space::FirstBeyond;
+        }
+        *size = Size { bytes, lines, is_full: false };
+        Space::Fits
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Size> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 fn truncation_notice() -> String {
-    format!("the log was cut here: an attempt may write at most {} MiB", Log::MAX_BYTES / (1024 * 1024))
+    let mebibytes = Log::MAX_BYTES / (1024 * 1024);
+    format!("the log was cut here: an attempt may write at most {mebibytes} MiB and {} lines", Log::MAX_LINES)
 }
 
 #[cfg(test)]

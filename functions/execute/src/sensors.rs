@@ -10,9 +10,9 @@ mod tests;
 
 use chrono::TimeDelta;
 use engine::Command;
-use host::Verdict;
 use host::secrets::Redactor;
 use host::storage::Storage;
+use host::{EgressPolicy, Verdict};
 use language::config::{self, HttpSensor, Sensor};
 use language::expression;
 use language::template::Scope;
@@ -31,6 +31,8 @@ const POLL_TIMEOUT: TimeDelta = TimeDelta::seconds(50);
 
 /// The clients that sensors poll with.
 pub(crate) struct SensorClients {
+    /// The databases that sensors may query.
+    pub(crate) egress: EgressPolicy,
     pub(crate) http: Http,
     pub(crate) storage: Storage,
 }
@@ -62,7 +64,7 @@ impl Executor {
         let polled = match self.secrets.resolve(runtime::secrets_of(spec)).await {
             Err(failure) => Err(failure),
             Ok(secrets) => {
-                let redactor = Redactor::of(&secrets).and(self.secrets.all_forms().await);
+                let redactor = Redactor::of(&secrets).and(self.secrets.all().await);
                 match self.runtime.job(&work, &graph, secrets).await? {
                     runtime::Job::Gone => {
                         return Ok(Verdict::Reject(format!("there is no run {}", key.run)));
@@ -139,7 +141,7 @@ impl Executor {
                 Ok((!files.is_empty()).then(|| json!({"files": files, "watermark": watermark})))
             }
             Sensor::Sql(sensor) => {
-                let rows = sql::query(&sensor, None).await?;
+                let rows = sql::query(&sensor, None, &self.clients.egress).await?;
                 Ok((!rows.is_empty()).then(|| json!({"rows": rows, "count": rows.len()})))
             }
             Sensor::Http(sensor) => self.poll_http(&sensor, redact).await,
@@ -176,7 +178,7 @@ impl Executor {
         let poll = match self.secrets.resolve(self.runtime.triggers().sensor_secrets(&record)).await {
             Err(failure) => Err(failure),
             Ok(secrets) => {
-                let redactor = Redactor::of(&secrets).and(self.secrets.all_forms().await);
+                let redactor = Redactor::of(&secrets).and(self.secrets.all().await);
                 let poll = match self.runtime.triggers().sensor(&record, secrets) {
                     Err(failure) => Err(failure),
                     Ok(sensor) => {
@@ -201,9 +203,11 @@ impl Executor {
         let watermark = &record.watermark;
         match sensor {
             Sensor::File(sensor) => files::poll(&sensor, watermark, &self.clients.storage).await,
-            Sensor::Sql(sensor) if sensor.cursor.is_some() => sql::poll(&sensor, watermark).await,
+            Sensor::Sql(sensor) if sensor.cursor.is_some() => {
+                sql::poll(&sensor, watermark, &self.clients.egress).await
+            }
             Sensor::Sql(sensor) => {
-                let rows = sql::query(&sensor, None).await?;
+                let rows = sql::query(&sensor, None, &self.clients.egress).await?;
                 let digest = Uuid::new_v5(&Uuid::NAMESPACE_OID, json!(rows).to_string().as_bytes());
                 let found = (!rows.is_empty())
                     .then(|| (digest.to_string(), json!({"count": rows.len(), "rows": rows})));

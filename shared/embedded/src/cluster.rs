@@ -72,7 +72,7 @@ impl Cluster {
     /// Starts a server and waits until it accepts connections.
     pub(crate) async fn serve(&self, options: Options) -> Result<Postmaster, Error> {
         orphan::stop(&self.data, START_TIMEOUT).await?;
-        let log = self.directories.home.join("postgres.log");
+        let log = self.log();
         let file = File::create(&log).map_err(Error::at(&log))?;
         let command = self.server_command(options, file);
         let postmaster = Postmaster::spawn(command).await.map_err(Error::at(&self.programs))?;
@@ -80,6 +80,15 @@ impl Cluster {
             Ok(true) => Ok(postmaster),
             _ => Err(Error::NotStarted { tail: tail(&log), log }),
         }
+    }
+
+    /// The last lines of the server's log.
+    pub(crate) fn last_words(&self) -> String {
+        format!("The last lines of {}:\n{}", self.log().display(), tail(&self.log()))
+    }
+
+    fn log(&self) -> PathBuf {
+        self.directories.home.join("postgres.log")
     }
 
     fn server_command(&self, options: Options, log: File) -> Command {

@@ -59,6 +59,15 @@ impl Postmaster {
         false
     }
 
+    /// Resolves when the server has ended.
+    pub(crate) fn end(&self) -> impl Future<Output = ()> + use<> {
+        let mut running = self.running.clone();
+        async move {
+            // Without a sender, the thread that waits for the server has ended, too.
+            let _ = running.wait_for(|running| !running).await;
+        }
+    }
+
     /// Stops the server: ends all sessions and flushes everything. Gives up after `limit`.
     pub(crate) async fn stop(mut self, limit: Duration) {
         self.signal(Signal::INT);

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -16,6 +17,9 @@ use crate::{Error, Kind, Preference, orphan};
 
 /// How long a server may take to flush everything when it stops.
 const STOP_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long to wait before a server that does not start is tried again.
+const RESTART_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The file that is locked while the folder is in use.
 const LOCK: &str = "ebbflow.lock";
@@ -54,9 +58,10 @@ impl From<Preference> for Options {
 #[derive(Debug)]
 pub struct Server {
     kind: Kind,
-    socket: PathBuf,
+    cluster: Cluster,
+    options: Options,
     // Declared before the lock, so that it is dropped first.
-    postmaster: Postmaster,
+    postmaster: Mutex<Postmaster>,
     _lock: File,
 }
 
@@ -84,11 +89,10 @@ impl Server {
         directories.create()?;
         let programs = programs(&kind, &directories.home).await?;
         let data = directories.home.join(kind.cluster());
-        let socket = directories.socket.clone();
         let cluster = Cluster { data, programs, directories };
         cluster.create(options.durability).await?;
         let postmaster = cluster.serve(options).await?;
-        Ok(Server { kind, socket, postmaster, _lock: lock })
+        Ok(Server { kind, cluster, options, postmaster: Mutex::new(postmaster), _lock: lock })
     }
 
     /// Removes `folder` with all data of its servers. Fails while a server runs.
@@ -115,7 +119,11 @@ impl Server {
     /// The URL of `database`.
     pub fn url(&self, database: &str) -> String {
         let encode = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
-        format!("postgres://{USER}@{}/{}", encode(&self.socket.to_string_lossy()), encode(database))
+        format!(
+            "postgres://{USER}@{}/{}",
+            encode(&self.cluster.directories.socket.to_string_lossy()),
+            encode(database)
+        )
     }
 
     /// Creates `database`, unless it exists.
@@ -145,9 +153,38 @@ impl Server {
         Ok(connection.close().await?)
     }
 
+    /// Restarts the server whenever it ends, such as by `kill -9`, until this future is dropped. Commits survive; sessions do
+    /// not.
+    pub async fn keep_running(&self) {
+        loop {
+            let end = self.postmaster().end();
+            end.await;
+            tracing::warn!("Postgres has ended unexpectedly and is restarted. {}", self.cluster.last_words());
+            let mut tries = tokio::time::interval(RESTART_INTERVAL);
+            loop {
+                tries.tick().await;
+                match self.cluster.serve(self.options).await {
+                    Ok(restarted) => {
+                        *self.postmaster() = restarted;
+                        tracing::info!("Postgres is up again");
+                        break;
+                    }
+                    Err(error) => {
+                        tracing::error!("Postgres does not start again, the next try follows: {error}")
+                    }
+                }
+            }
+        }
+    }
+
     /// Ends all sessions and stops the server.
     pub async fn stop(self) {
-        self.postmaster.stop(STOP_TIMEOUT).await;
+        let postmaster = self.postmaster.into_inner().unwrap_or_else(PoisonError::into_inner);
+        postmaster.stop(STOP_TIMEOUT).await;
+    }
+
+    fn postmaster(&self) -> MutexGuard<'_, Postmaster> {
+        self.postmaster.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -68,6 +68,49 @@ async fn committed_rows_outlive_a_drop(preference: Preference) {
     server.stop().await;
 }
 
+async fn a_killed_server_is_restarted_with_all_committed_rows(preference: Preference) {
+    let folder = folder();
+    let server = start(folder.path(), preference).await;
+    note(&server, "kept").await;
+    let mut session = connect(&server).await;
+    let kill_and_wait = async {
+        for _ in 0..2 {
+            // The session ends with its server; a new one is accepted once the server is back.
+            kill_postmaster(&mut session).await;
+            session = connected(&server).await;
+        }
+    };
+    tokio::select! {
+        () = kill_and_wait => {}
+        () = server.keep_running() => {}
+    }
+    assert_eq!(notes(&server).await, ["kept"]);
+    drop(session);
+    server.stop().await;
+}
+
+/// Kills the server of a session with SIGKILL, and waits until the session has ended.
+async fn kill_postmaster(session: &mut PgConnection) {
+    let postmaster = "SELECT split_part(pg_read_file('postmaster.pid'), E'\\n', 1)";
+    let pid: String = sqlx::query_scalar(postmaster).fetch_one(&mut *session).await.unwrap();
+    assert!(Command::new("kill").args(["-9", &pid]).status().unwrap().success());
+    let ended = sqlx::query("SELECT pg_sleep(600)").execute(session).await;
+    assert!(ended.is_err(), "a session does not outlive its server");
+}
+
+/// Connects as soon as the server accepts.
+async fn connected(server: &Server) -> PgConnection {
+    let mut tries = tokio::time::interval(std::time::Duration::from_millis(20));
+    loop {
+        tries.tick().await;
+        if let Ok(mut session) = PgConnection::connect(&server.url("postgres")).await
+            && session.ping().await.is_ok()
+        {
+            return session;
+        }
+    }
+}
+
 async fn committed_rows_outlive_the_killing_of_the_owner(preference: Preference) {
     let folder = folder();
     let mut owner = Command::new(env::current_exe().unwrap())
@@ -221,6 +264,7 @@ claims!(
         committed_rows_outlive_a_stop,
         committed_rows_outlive_a_drop,
         committed_rows_outlive_the_killing_of_the_owner,
+        a_killed_server_is_restarted_with_all_committed_rows,
         sessions_share_work_with_skip_locked,
         ninety_sessions_are_accepted,
         databases_come_and_go_by_any_name,
@@ -239,6 +283,7 @@ claims!(
     Preference::Compiled,
     [
         committed_rows_outlive_the_killing_of_the_owner,
+        a_killed_server_is_restarted_with_all_committed_rows,
         sessions_share_work_with_skip_locked,
         ninety_sessions_are_accepted,
         it_reports_its_postgres,

@@ -3,6 +3,7 @@
 mod access;
 mod environment;
 mod limits;
+mod urls;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -204,7 +205,7 @@ impl Config {
         let config = Self {
             port: reader.number("PORT", 8080),
             host: reader.number("EBB_HOST", IpAddr::from([0, 0, 0, 0])),
-            database_url: reader.needed("DATABASE_URL", "postgres://user@host/database"),
+            database_url: reader.database_url(),
             database_login: reader.login(),
             database_connections: reader.number("EBB_DATABASE_CONNECTIONS", 5),
             grace_seconds: reader.number("EBB_GRACE_SECONDS", crate::DEFAULT_GRACE_PERIOD.as_secs() as u32),
@@ -216,11 +217,11 @@ impl Config {
             operations_token: reader.optional("EBB_OPERATIONS_TOKEN"),
             api: reader.api(),
             retention: reader.retention(),
-            console_url: reader.optional("EBB_CONSOLE_URL"),
-            otlp_endpoint: reader.optional("EBB_OTLP_ENDPOINT"),
+            console_url: reader.http_url("EBB_CONSOLE_URL"),
+            otlp_endpoint: reader.http_url("EBB_OTLP_ENDPOINT"),
             egress: reader.egress(),
             secrets: Secrets::from_env(environment),
-            storage_endpoint: reader.optional("EBB_STORAGE_ENDPOINT"),
+            storage_endpoint: reader.http_url("EBB_STORAGE_ENDPOINT"),
         };
         if reader.problems.is_empty() { Ok(config) } else { Err(Problems(reader.problems)) }
     }

@@ -6,13 +6,14 @@
 
 mod address;
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::{ClientBuilder, Url, redirect};
 
-use address::{Net, embedded_ipv4, is_always_blocked, is_internal};
+use address::{Net, is_always_blocked, is_internal, reached};
 
 /// Names of metadata servers, which give credentials to internal callers.
 const METADATA_HOSTS: [&str; 4] = ["metadata.google.internal", "metadata.goog", "metadata", "instance-data"];
@@ -33,6 +34,8 @@ enum Destination {
     /// All hosts below a domain, without the domain itself.
     Subdomains(String),
     Net(Net),
+    /// A unix socket, or all sockets below a folder.
+    Socket(PathBuf),
 }
 
 /// Why a request is blocked.
@@ -52,6 +55,12 @@ pub enum Blocked {
         /// The address it resolves to.
         address: IpAddr,
     },
+    /// The target is a unix socket of this machine.
+    #[error(
+        "`{0}` is a socket of this machine: name a host, unless the operator of the worker allows the socket \
+         (EBB_EGRESS_ALLOW={0})"
+    )]
+    Socket(String),
     /// The target is not on the allow list.
     #[error("`{0}` is not allowed: the operator of the worker lists allowed hosts in EBB_EGRESS_ONLY")]
     NotListed(String),
@@ -81,6 +90,9 @@ impl FromStr for Destination {
         if let Ok(net) = text.parse() {
             return Ok(Self::Net(net));
         }
+        if text.starts_with('/') {
+            return Ok(Self::Socket(PathBuf::from(text)));
+        }
         let name = text.to_ascii_lowercase();
         let (subdomains, rest) = match name.strip_prefix("*.") {
             Some(rest) => (true, rest),
@@ -89,7 +101,7 @@ impl FromStr for Destination {
         let fits = |letter: char| letter.is_ascii_alphanumeric() || "-._".contains(letter);
         if rest.is_empty() || !rest.chars().all(fits) {
             return Err(format!(
-                "`{text}` is not a host: use a name, *.DOMAIN, an address or a range like 10.0.0.0/8"
+                "`{text}` is not a host: use a name, *.DOMAIN, an address, a range like 10.0.0.0/8 or the path of a socket"
             ));
         }
         Ok(if subdomains { Self::Subdomains(format!(".{rest}")) } else { Self::Host(rest.to_owned()) })
@@ -102,6 +114,7 @@ impl Destination {
             Self::Host(name) => name == host,
             Self::Subdomains(domain) => host.ends_with(domain.as_str()),
             Self::Net(net) => net.contains(address),
+            Self::Socket(_) => false,
         }
     }
 
@@ -111,7 +124,7 @@ impl Destination {
 }
 
 impl EgressPolicy {
-    /// Allows everything but metadata servers, for development on the user's own machine.
+    /// Allows every host but metadata servers, for development on the user's own machine.
     pub fn allow_internal() -> Self {
         Self { only: Vec::new(), allowed: vec![Destination::Net(Net::V4), Destination::Net(Net::V6)] }
     }
@@ -137,17 +150,53 @@ impl EgressPolicy {
 
     /// Whether a request may go to an address that a host resolves to.
     pub fn check(&self, host: &str, address: IpAddr) -> Result<(), Blocked> {
-        let (host, address) = (normalized(host), embedded_ipv4(address));
-        if METADATA_HOSTS.contains(&host.as_str()) || is_always_blocked(address) {
+        let host = normalized(host);
+        if METADATA_HOSTS.contains(&host.as_str()) || reached(address).any(is_always_blocked) {
             return Err(Blocked::Metadata(host));
         }
-        let covered = |list: &[Destination]| list.iter().any(|entry| entry.covers(&host, address));
+        reached(address).try_for_each(|address| self.check_reached(&host, address))
+    }
+
+    /// The same for one address that packets may reach.
+    fn check_reached(&self, host: &str, address: IpAddr) -> Result<(), Blocked> {
+        let covered = |list: &[Destination]| list.iter().any(|entry| entry.covers(host, address));
         if !self.only.is_empty() && !covered(&self.only) {
-            return Err(Blocked::NotListed(host));
+            return Err(Blocked::NotListed(host.to_owned()));
         }
         // A name in `only` does not allow an internal address that it resolves to; a network in `only` does.
         let allowed = covered(&self.allowed) || self.only.iter().any(|entry| entry.is_network_of(address));
-        if is_internal(address) && !allowed { Err(Blocked::Internal { host, address }) } else { Ok(()) }
+        if is_internal(address) && !allowed {
+            return Err(Blocked::Internal { host: host.to_owned(), address });
+        }
+        Ok(())
+    }
+
+    /// Whether a connection may go to a unix socket, which only the operator can allow: the worker's own database may be
+    /// behind one.
+    pub fn check_socket(&self, socket: &Path) -> Result<(), Blocked> {
+        let is_plain = socket.components().all(|part| part != std::path::Component::ParentDir);
+        let covers =
+            |entry: &Destination| matches!(entry, Destination::Socket(path) if socket.starts_with(path));
+        let allowed = is_plain && self.only.iter().chain(&self.allowed).any(covers);
+        if allowed { Ok(()) } else { Err(Blocked::Socket(socket.display().to_string())) }
+    }
+
+    /// The allowed addresses that a host resolves to. Fails if none of them is allowed.
+    pub async fn resolve(&self, host: &str, port: u16) -> std::io::Result<Vec<SocketAddr>> {
+        let (mut allowed, mut blocked) = (Vec::new(), None);
+        let literal = host.trim_start_matches('[').trim_end_matches(']');
+        for address in tokio::net::lookup_host((literal, port)).await? {
+            match self.check(host, address.ip()) {
+                Ok(()) => allowed.push(address),
+                Err(reason) => blocked = Some(reason),
+            }
+        }
+        match blocked {
+            Some(reason) if allowed.is_empty() => {
+                Err(std::io::Error::new(std::io::ErrorKind::PermissionDenied, reason))
+            }
+            _ => Ok(allowed),
+        }
     }
 
     /// Whether a request may go to a URL, as far as that is known before its name is resolved.
@@ -198,19 +247,13 @@ impl Resolve for Resolver {
     fn resolve(&self, name: Name) -> Resolving {
         let policy = self.0.clone();
         Box::pin(async move {
-            let host = name.as_str();
-            let found = tokio::net::lookup_host((host, 0)).await?;
-            let (mut allowed, mut blocked) = (Vec::new(), None);
-            for address in found {
-                match policy.check(host, address.ip()) {
-                    Ok(()) => allowed.push(address),
-                    Err(reason) => blocked = Some(reason),
-                }
-            }
-            match blocked {
-                Some(reason) if allowed.is_empty() => Err(reason.into()),
-                _ => Ok(Box::new(allowed.into_iter()) as Addrs),
-            }
+            let allowed = policy.resolve(name.as_str(), 0).await;
+            // The reason is the error itself, so that callers find it in the chain.
+            let allowed = allowed.map_err(|error| match error.downcast::<Blocked>() {
+                Ok(blocked) => blocked.into(),
+                Err(error) => Box::<dyn std::error::Error + Send + Sync>::from(error),
+            })?;
+            Ok(Box::new(allowed.into_iter()) as Addrs)
         })
     }
 }

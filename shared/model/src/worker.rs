@@ -19,7 +19,7 @@ pub struct WorkerFacts {
     pub version: String,
     /// When its process started.
     pub since: Instant,
-    /// Its breakers that are open, by host.
+    /// Its breakers that are open, by tenant, host and port.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub breakers: Vec<OpenBreaker>,
 }

@@ -1,39 +1,96 @@
-//! Asking somebody else's Postgres for rows: nothing of ours lies there, and nothing is changed. It stands here since
-//! nobody but this crate speaks SQL.
+//! Queries a Postgres of the user: it holds none of our state, and nothing in it is changed. The query is here because only
+//! this crate speaks SQL; who may be asked is for the caller to decide, before and by address.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use serde_json::Value;
 use sqlx::postgres::{PgArguments, PgConnectOptions};
 use sqlx::query::Query;
 use sqlx::types::Json;
-use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Row};
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection, PgConnection, Row};
 
 use crate::Result;
 
-/// No query takes longer.
-const LIMITS: [(&str, &str); 1] = [("statement_timeout", "30s")];
+/// The server ends a query that takes longer.
+const STATEMENT_TIMEOUT: [(&str, &str); 1] = [("statement_timeout", "30s")];
 
-/// No more rows are taken.
-const MOST: usize = 1_000;
+/// The maximum number of rows that are read.
+const MAX_ROWS: usize = 1_000;
 
-/// The rows of a query, as JSON objects, with values bound to `$1` and so on. It is asked in a transaction that can only
-/// read.
-pub async fn query_foreign<'v>(
-    url: &str,
-    query: &str,
-    values: impl Iterator<Item = &'v Value>,
-) -> Result<Vec<Value>> {
-    let options: PgConnectOptions = url.parse()?;
-    let mut connection = options.application_name("ebbflow-sensor").options(LIMITS).connect().await?;
-    let mut transaction = connection.begin().await?;
-    sqlx::query("set transaction read only").execute(&mut *transaction).await?;
-    let asked = query.trim().trim_end_matches(';');
-    let wrapped = format!("select to_jsonb(found) as found from ({asked}\n) found limit {MOST}");
-    let query = values.fold(sqlx::query(AssertSqlSafe(wrapped)), bind);
-    let rows = query.fetch_all(&mut *transaction).await?;
-    transaction.rollback().await?;
-    // A server that does not hear goodbye will find out by itself.
-    drop(connection.close().await);
-    rows.iter().map(|row| Ok(row.try_get::<Json<Value>, _>("found")?.0)).collect()
+/// A database of the user, by its URL.
+#[derive(Clone, Debug)]
+pub struct ForeignDatabase(PgConnectOptions);
+
+/// Where a database listens.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Listening {
+    /// On a port of a host, which is a name or an address.
+    Host(String, u16),
+    /// On a unix socket in this folder.
+    Socket(PathBuf),
+}
+
+impl ForeignDatabase {
+    /// The database of a URL.
+    pub fn of(url: &str) -> Result<Self> {
+        let options: PgConnectOptions = url.parse()?;
+        Ok(Self(options.application_name("ebbflow-sensor").options(STATEMENT_TIMEOUT)))
+    }
+
+    /// Where it listens, as its URL says.
+    pub fn listening(&self) -> Listening {
+        let host = self.0.get_host();
+        match self.0.get_socket() {
+            Some(folder) => Listening::Socket(folder.clone()),
+            None if host.starts_with('/') => Listening::Socket(host.into()),
+            None => Listening::Host(host.to_owned(), self.0.get_port()),
+        }
+    }
+
+    /// Connects to the first of these addresses that accepts, instead of resolving the name again: it may resolve to another
+    /// address by now.
+    pub async fn connect_to(&self, addresses: &[SocketAddr]) -> Result<ForeignConnection> {
+        let mut failure = sqlx::Error::Io(std::io::ErrorKind::AddrNotAvailable.into());
+        for address in addresses {
+            let options = self.0.clone().host(&address.ip().to_string()).port(address.port());
+            match options.connect().await {
+                Ok(connection) => return Ok(ForeignConnection(connection)),
+                Err(error) => failure = error,
+            }
+        }
+        Err(failure.into())
+    }
+
+    /// Connects to its unix socket.
+    pub async fn connect_to_socket(&self) -> Result<ForeignConnection> {
+        Ok(ForeignConnection(self.0.connect().await?))
+    }
+}
+
+/// A connection to a database of the user.
+#[derive(Debug)]
+pub struct ForeignConnection(PgConnection);
+
+impl ForeignConnection {
+    /// The rows of a query, as JSON objects, with values bound to `$1` and so on. The query runs in a transaction that can
+    /// only read.
+    pub async fn query<'v>(
+        mut self,
+        query: &str,
+        values: impl Iterator<Item = &'v Value>,
+    ) -> Result<Vec<Value>> {
+        let mut transaction = self.0.begin().await?;
+        sqlx::query("set transaction read only").execute(&mut *transaction).await?;
+        let query = query.trim().trim_end_matches(';');
+        let wrapped = format!("select to_jsonb(found) as found from ({query}\n) found limit {MAX_ROWS}");
+        let query = values.fold(sqlx::query(AssertSqlSafe(wrapped)), bind);
+        let rows = query.fetch_all(&mut *transaction).await?;
+        transaction.rollback().await?;
+        // The server notices a lost connection by itself.
+        drop(self.0.close().await);
+        rows.iter().map(|row| Ok(row.try_get::<Json<Value>, _>("found")?.0)).collect()
+    }
 }
 
 fn bind<'q>(

@@ -36,7 +36,7 @@ pub use backfills::*;
 pub use dead_letters::DeadLetters;
 pub use definitions::{Definitions, Paused};
 pub use error::{Error, Result};
-pub use foreign::query_foreign;
+pub use foreign::{ForeignConnection, ForeignDatabase, Listening};
 pub use inspection::{Fault, Finding, Inspection, Inspections};
 pub use load::{Load, Measured, Pool, TenantLoad, Usage};
 pub use maintenance::Maintenance;

@@ -1,5 +1,6 @@
 //! The database, as an operator with `psql` sees it.
 
+mod health;
 mod history;
 mod limits;
 
@@ -11,6 +12,8 @@ use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, FromRow};
 use tokio::time::interval;
 use uuid::Uuid;
+
+pub(crate) use health::{Ended, Health};
 
 /// A temporary database on some server. [`Scratch::drop`] removes it.
 pub(crate) struct Scratch {

@@ -9,6 +9,7 @@ mod processes;
 mod report;
 mod scenarios;
 mod simulate;
+mod soak;
 mod usage;
 mod workflows;
 mod world;
@@ -21,6 +22,7 @@ use ebb::output;
 use ebb::serve::Serve;
 use scenarios::BenchArgs;
 use simulate::Simulate;
+use soak::Soak;
 
 /// Measure this machine with all of Ebbflow on it, in a temporary database
 #[derive(Parser)]
@@ -48,6 +50,12 @@ enum Command {
         after_help = "Examples:\n  cargo bench-ebb simulate --tenant a:tasks=10000 --tenant b:tasks=1,at=500\n  cargo bench-ebb simulate --tenant a:weight=3,tasks=300 --tenant b:tasks=300 --slots 8\n\nAll tasks take equally long. Time and waits are counted in releases: slots that were given."
     )]
     Simulate(Simulate),
+    /// Keep a mixed load running for as long as you like, kill processes, and draw the curves of memory, connections, dead
+    /// rows and latency
+    #[command(
+        after_help = "Examples:\n  cargo bench-ebb soak --minutes 20 --out soak\n  cargo bench-ebb soak --minutes 0.2 --runs 10\n\nIt writes soak.csv, soak.svg and soak.md, and fails if a run is lost or a curve of at least five minutes is not flat."
+    )]
+    Soak(Soak),
     /// Serve one function: the processes that `start` and `instances` measure
     #[command(hide = true)]
     Serve(Serve),
@@ -61,6 +69,15 @@ fn main() -> Result<ExitCode> {
         Some(Command::Simulate(args)) => {
             let shares = simulate::shares(&args)?;
             if json { output::json(&shares)? } else { output::line(shares.table())? }
+        }
+        Some(Command::Soak(args)) => {
+            let soaked = soak::run(&args)?;
+            if json {
+                output::json(&soaked)?
+            } else {
+                output::line(&soaked)?
+            }
+            return Ok(if soaked.is_sound() { ExitCode::SUCCESS } else { ExitCode::FAILURE });
         }
         None => {
             let report = scenarios::measure(&bench)?;

@@ -38,10 +38,14 @@ fn functions() -> [(&'static str, Topic); 4] {
     ]
 }
 
+/// How long a sweep may take to respond: it waits for timers that are due soon.
+const SWEEP_ACK_DEADLINE: Duration = Duration::from_secs(90);
+
 /// A process of a function, killed on drop.
 pub(crate) struct Function {
     name: &'static str,
     url: String,
+    command: Command,
     process: Child,
     /// From its start until it was ready.
     pub(crate) took: Duration,
@@ -52,13 +56,23 @@ impl Function {
         self.process.id()
     }
 
+    /// Kills the process with SIGKILL and starts another one at the same address.
+    pub(crate) fn replace(&mut self) -> Result<()> {
+        self.process.kill()?;
+        self.process.wait()?;
+        self.process = self.command.spawn().with_context(|| format!("cannot restart {}", self.name))?;
+        Ok(())
+    }
+
     async fn start(name: &'static str, database: &str, host: &str) -> Result<Self> {
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let started = Instant::now();
         // As in the image, one program contains all functions.
-        let process = Command::new(std::env::current_exe()?)
+        let mut command = Command::new(std::env::current_exe()?);
+        command
             .args(["serve", name])
             .env("PORT", port.to_string())
+            .env("EBB_HOST", "127.0.0.1")
             .env("DATABASE_URL", database)
             .env("EBB_BROKER_URL", host)
             .env("EBB_PUSH_AUTH", "oidc")
@@ -75,11 +89,10 @@ impl Function {
             .env("RUST_LOG", "error")
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .with_context(|| format!("cannot start {name}"))?;
-        let mut function =
-            Self { name, url: format!("http://127.0.0.1:{port}"), process, took: READY_TIMEOUT };
+            .stderr(Stdio::null());
+        let process = command.spawn().with_context(|| format!("cannot start {name}"))?;
+        let url = format!("http://127.0.0.1:{port}");
+        let mut function = Self { name, url, command, process, took: READY_TIMEOUT };
         function.wait(started).await?;
         function.took = started.elapsed();
         Ok(function)
@@ -131,6 +144,16 @@ impl Processes {
         &self.functions
     }
 
+    pub(crate) fn functions_mut(&mut self) -> &mut [Function] {
+        &mut self.functions
+    }
+
+    /// What the platform's scheduler does: it asks a sweep to look for what is due.
+    pub(crate) fn ticker(&self) -> Result<Ticker> {
+        let balancer = self.balancer("sweep")?;
+        Ok(Ticker { issuer: self.issuer.clone(), balancer })
+    }
+
     /// The servers of the API, with a token.
     pub(crate) fn servers(&self) -> Vec<Server> {
         let now = SystemClock.now().timestamp();
@@ -148,12 +171,16 @@ impl Processes {
         self.functions.iter().filter(|it| it.name == function).map(|it| it.url.clone()).collect()
     }
 
+    fn balancer(&self, name: &str) -> Result<Balancer> {
+        Ok(Balancer { urls: self.urls(name).into(), turn: Arc::default(), client: http_client()? })
+    }
+
     fn subscribe(&self, name: &str, topic: &Topic) -> Result<()> {
-        let balancer =
-            Balancer { urls: self.urls(name).into(), turn: Arc::default(), client: http_client()? };
-        let router = Router::new().route("/push", post(forward)).with_state(balancer);
+        let router = Router::new().route("/push", post(forward)).with_state(self.balancer(name)?);
         let endpoint = Endpoint::Router(router, "/push".into());
-        self.broker.subscribe(topic, Subscription::new(name, endpoint, PUSH_AUDIENCE));
+        let defaults = Subscription::new(name, endpoint, PUSH_AUDIENCE);
+        let ack_deadline = if name == "sweep" { SWEEP_ACK_DEADLINE } else { defaults.ack_deadline };
+        self.broker.subscribe(topic, Subscription { ack_deadline, ..defaults });
         Ok(())
     }
 }
@@ -181,8 +208,33 @@ struct Balancer {
     client: reqwest::Client,
 }
 
+impl Balancer {
+    /// The address of the next process.
+    fn next(&self) -> &str {
+        &self.urls[self.turn.fetch_add(1, Ordering::Relaxed) % self.urls.len()]
+    }
+}
+
+/// Ticks the sweep.
+pub(crate) struct Ticker {
+    issuer: Arc<Issuer>,
+    balancer: Balancer,
+}
+
+impl Ticker {
+    /// Sends a tick and does not wait for the response. One that is lost with its process is followed by the next.
+    pub(crate) fn tick(&self) {
+        let now = SystemClock.now().timestamp();
+        let token = self.issuer.sign(&json!({
+            "iss": ISSUER, "sub": "scheduler", "aud": PUSH_AUDIENCE, "email": PUSHER, "email_verified": true,
+            "iat": now, "exp": now + 60,
+        }));
+        let tick = self.balancer.client.post(format!("{}/sweep", self.balancer.next())).bearer_auth(token);
+        tokio::spawn(tick.send());
+    }
+}
+
 async fn forward(State(balancer): State<Balancer>, headers: HeaderMap, body: Bytes) -> StatusCode {
-    let turn = balancer.turn.fetch_add(1, Ordering::Relaxed) % balancer.urls.len();
-    let push = balancer.client.post(format!("{}/push", balancer.urls[turn])).headers(headers).body(body);
+    let push = balancer.client.post(format!("{}/push", balancer.next())).headers(headers).body(body);
     push.send().await.map_or(StatusCode::BAD_GATEWAY, |response| response.status())
 }

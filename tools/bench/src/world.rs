@@ -44,15 +44,20 @@ pub(crate) struct Bench {
 
 impl Bench {
     pub(crate) async fn open(args: &BenchArgs) -> Result<Self> {
+        Self::start(args.quick, args.database_url.clone()).await
+    }
+
+    /// Uses the server at an address, or else starts an embedded one.
+    pub(crate) async fn start(quick: bool, database_url: Option<String>) -> Result<Self> {
         let progress = std::io::stderr().is_terminal().then(ProgressBar::new_spinner);
-        if let Some(url) = args.database_url.clone() {
+        if let Some(url) = database_url {
             let database = "the server at --database-url".into();
-            return Ok(Self { quick: args.quick, database, url, embedded: None, progress });
+            return Ok(Self { quick, database, url, embedded: None, progress });
         }
         let folder = std::env::temp_dir().join(format!("ebb-bench-{}", uuid::Uuid::now_v7().simple()));
         let server = start(&folder).await.context("cannot start the embedded database")?;
         let (database, url) = (server.kind().to_string(), server.url("postgres"));
-        Ok(Self { quick: args.quick, database, url, embedded: Some((server, folder)), progress })
+        Ok(Self { quick, database, url, embedded: Some((server, folder)), progress })
     }
 
     /// Whether the server's files are on this machine's disk for temporary files.
@@ -196,6 +201,27 @@ impl World {
     /// The name of its database.
     pub(crate) fn name(&self) -> &str {
         &self.scratch.name
+    }
+
+    /// The processes of its functions; none if all of Ebbflow is in this process.
+    pub(crate) fn functions(&self) -> Option<&Processes> {
+        match &self.running {
+            Running::Dev(..) => None,
+            Running::Processes(processes) => Some(processes),
+        }
+    }
+
+    /// The same, to replace some.
+    pub(crate) fn functions_mut(&mut self) -> Option<&mut Processes> {
+        match &mut self.running {
+            Running::Dev(..) => None,
+            Running::Processes(processes) => Some(processes),
+        }
+    }
+
+    /// The address of an instance of the API, and a token.
+    pub(crate) fn server(&self) -> &client::Server {
+        &self.servers[0]
     }
 
     /// Waits until every run has succeeded; fails if one does not.

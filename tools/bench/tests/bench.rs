@@ -65,3 +65,37 @@ fn a_misspelt_scenario_is_explained() {
     let message = String::from_utf8_lossy(&output.stderr);
     assert!(message.contains("'chain'"), "{message}");
 }
+
+#[test]
+fn a_short_soak_loses_nothing_and_draws_its_curves() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().to_str().unwrap();
+    let soaked = json(&["soak", "--minutes", "0.1", "--runs", "10", "--kill-every", "1", "--out", out]);
+    let count = |path: &str| soaked.pointer(path).and_then(Value::as_i64).unwrap();
+    assert!(count("/mix/started") >= 10 && count("/mix/kills") >= 1, "{soaked}");
+    assert_eq!((count("/ended/failed"), count("/ended/unfinished")), (0, 0), "{soaked}");
+    assert_eq!(count("/ended/runs") - count("/ended/scheduled"), count("/mix/started"), "{soaked}");
+    let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
+    assert!(read("soak.csv").lines().count() > 2, "{}", read("soak.csv"));
+    assert!(read("soak.svg").contains("<polyline") && read("soak.md").contains("| memory of all processes"));
+}
+
+#[test]
+fn a_crowd_of_strangers_costs_no_run_and_no_server_error() {
+    let report = json(&["--quick", "crowd"]);
+    let figures = report["scenarios"][0]["figures"].as_array().unwrap();
+    let value = |name: &str| {
+        let figure = figures.iter().find(|figure| figure["name"] == name);
+        figure.and_then(|figure| figure["value"].as_f64()).unwrap_or_else(|| panic!("{name}: {report}"))
+    };
+    assert_eq!(value("server errors"), 0.0, "{report}");
+    assert_eq!(value("listeners that received events"), 20.0, "{report}");
+    for name in [
+        "runs accepted, all succeeded",
+        "tokens rejected",
+        "forged cursors refused",
+        "connections of slow clients",
+    ] {
+        assert!(value(name) > 0.0, "{name}: {report}");
+    }
+}

@@ -1,4 +1,4 @@
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use chrono::Duration;
 use futures::FutureExt;
@@ -164,7 +164,18 @@ async fn a_log_that_is_too_long_is_truncated_with_one_line_that_says_so() {
     bench.say("short").await;
     let lines = bench.stored().await;
     assert_eq!(lines.len(), 11);
-    assert_eq!(lines[10].1, "the log was cut here: an attempt may write at most 10 MiB");
+    assert_eq!(lines[10].1, "the log was cut here: an attempt may write at most 10 MiB and 100000 lines");
+}
+
+#[tokio::test]
+async fn a_log_of_too_many_empty_lines_is_truncated_too() {
+    let mut bench = bench(never);
+    for _ in 0..Log::MAX_LINES + 5_000 {
+        bench.say("").await;
+    }
+    let lines = bench.stored().await;
+    assert_eq!(lines.len(), Log::MAX_LINES + 1);
+    assert!(lines[Log::MAX_LINES].1.starts_with("the log was cut here"), "{:?}", lines.last());
 }
 
 #[tokio::test]

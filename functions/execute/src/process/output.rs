@@ -15,6 +15,7 @@ const MAX_LINE_BYTES: usize = 64 * 1024;
 pub(super) struct OutputCapture {
     readers: JoinSet<()>,
     last_error: Arc<Mutex<Option<String>>>,
+    log: Log,
 }
 
 impl OutputCapture {
@@ -36,11 +37,11 @@ impl OutputCapture {
             while let Some(line) = lines.next().await {
                 err.line(Stream::Stderr, Level::Warning, &line).await;
                 if !line.trim().is_empty() {
-                    *last.lock().unwrap_or_else(PoisonError::into_inner) = Some(err.redacted(&line));
+                    *last.lock().unwrap_or_else(PoisonError::into_inner) = Some(line);
                 }
             }
         });
-        Self { readers, last_error }
+        Self { readers, last_error, log: log.clone() }
     }
 
     /// Returns once no process holds the pipes and all output is in the log.
@@ -50,7 +51,8 @@ impl OutputCapture {
 
     /// The last non-blank line of the standard error.
     pub(super) fn last_error(&self) -> Option<String> {
-        self.last_error.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let last = self.last_error.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        last.map(|line| self.log.redacted(&line))
     }
 }
 

@@ -46,8 +46,9 @@ impl Bench {
     fn with(change: impl FnOnce(Executor) -> Executor) -> Self {
         let (world, folder) = (World::at("2027-01-15T08:00:00Z"), TempDir::new().unwrap());
         let executor = Executor::new(world.runtime.clone(), Worker::new(world.runtime.clone()), ".");
-        let executor =
-            executor.with_secrets_in(folder.path()).with_egress_policy(host::EgressPolicy::allow_internal());
+        // The databases of tests listen on a socket.
+        let egress = host::EgressPolicy::read(None, Some("0.0.0.0/0, ::/0, /")).unwrap();
+        let executor = executor.with_secrets_in(folder.path()).with_egress_policy(egress);
         Self { executor: change(executor), world, folder }
     }
 
@@ -175,6 +176,46 @@ async fn a_query_binds_its_parameters() {
     assert!(failure.message.contains("relation \"nothing\" does not exist"), "{}", failure.message);
     let away = json!({"sql": {"url": "postgres://nobody@127.0.0.1:1/x", "query": "select 1"}});
     assert_eq!(bench.see(away, now).await.unwrap_err().class, ErrorClass::Transient);
+}
+
+#[tokio::test]
+async fn a_query_goes_only_where_the_egress_policy_allows() {
+    let database = testkit::database().await;
+    let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = server.local_addr().unwrap().port();
+    let ask = |url: &str| json!({"sql": {"url": url, "query": "select 1"}});
+    let see = async |list: &str, url: &str| {
+        let policy = host::EgressPolicy::read(None, Some(list)).unwrap();
+        let bench = Bench::with(|executor| executor.with_egress_policy(policy));
+        bench.see(ask(url), bench.clock.now()).await
+    };
+    for url in [
+        format!("postgres://ebb@127.0.0.1:{port}/x"),
+        format!("postgres://ebb@localhost:{port}/x"),
+        format!("postgres://ebb@[::ffff:127.0.0.1]:{port}/x"),
+        format!("postgres://ebb@db.example/x?host=127.0.0.1&port={port}"),
+        format!("postgres://ebb@db.example/x?hostaddr=127.0.0.1&port={port}"),
+        "postgres://ebb@169.254.169.254/x".to_owned(),
+        "postgres://ebb@db.example/x?host=/var/run/postgresql".to_owned(),
+        database.url.clone(),
+    ] {
+        let failure = see("", &url).await.unwrap_err();
+        assert_eq!(failure.class, ErrorClass::Permanent, "{url}: {}", failure.message);
+        assert!(failure.message.starts_with("the query was not sent: "), "{url}: {}", failure.message);
+    }
+    let nobody = tokio::time::timeout(std::time::Duration::ZERO, server.accept()).await;
+    assert!(nobody.is_err(), "no connection was opened");
+    let everywhere = see("0.0.0.0/0, ::/0", &database.url).await.unwrap_err();
+    assert!(everywhere.message.contains("is a socket of this machine"), "{}", everywhere.message);
+    let allowed = see("/", &database.url).await.unwrap().unwrap();
+    assert_eq!(allowed["count"], 1);
+    let url = format!("postgres://ebb@localhost:{port}/x");
+    let asked = see("127.0.0.1", &url);
+    let accepted = tokio::select! {
+        accepted = server.accept() => accepted.is_ok(),
+        asked = asked => panic!("{asked:?}"),
+    };
+    assert!(accepted, "an allowed address is asked");
 }
 
 /// A server whose answer the test sets.

@@ -17,12 +17,12 @@ use reqwest::{Client, Request, Response};
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
-use model::{ErrorClass, Failure, TaskKind};
+use model::{ErrorClass, Failure, TaskKind, TenantId};
 
 use super::{TaskRunner, Unfinished};
 use crate::job::{Context, Job};
 use crate::log::{Level, Log, Stream};
-use breaker::Outcome;
+use breaker::{Outcome, Target};
 
 pub(crate) use breaker::Breakers;
 
@@ -57,7 +57,7 @@ impl TaskRunner for Http {
             let header = BASE64_STANDARD.encode(format!("{}:{}", basic.username, basic.password));
             context.log.redact([header]);
         }
-        let exchange = self.exchange_with_breaker(&config, context);
+        let exchange = self.exchange_with_breaker(&config, job.tenant, context);
         match context.cancel.run_until_cancelled(exchange).await {
             Some(output) => Ok(output?),
             None => Err(Unfinished::Stopped),
@@ -78,15 +78,16 @@ impl Http {
         response::interpret(response?, config, &request, redact).await
     }
 
-    /// The same, once the host's circuit breaker allows it.
+    /// The same, once the target's circuit breaker allows it.
     async fn exchange_with_breaker(
         &self,
         config: &config::Http,
+        tenant: TenantId,
         context: &Context,
     ) -> Result<Value, Failure> {
         let (client, request) = self.request(config).await?;
-        let host = request.url().host_str().unwrap_or_default().to_owned();
-        let call = context.breakers.admit(&host, &*context.clock, &context.log).await;
+        let target = Target::of(tenant, request.url());
+        let call = context.breakers.admit(target, &*context.clock, &context.log).await;
         let (request, response) = send(client, request, Some(&context.log)).await;
         call.finish(match &response {
             Ok(response) if response.status().is_server_error() => Outcome::Failed,

@@ -335,7 +335,7 @@ async fn a_heartbeat_reports_open_circuit_breakers() {
         world.apply(world.run, runtime::wake(due).1).await;
     }
     let open = world.worker.breakers.open();
-    assert_eq!(open.iter().map(|breaker| breaker.host.as_str()).collect::<Vec<_>>(), ["127.0.0.1"]);
+    assert_eq!(open.iter().map(|breaker| breaker.host.as_str()).collect::<Vec<_>>(), ["127.0.0.1:1"]);
     assert!(world.worker.register().await.unwrap());
     assert_eq!(world.memory().worker_facts(world.worker.id()).unwrap().breakers, open);
     world.worker.release().await;

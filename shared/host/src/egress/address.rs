@@ -42,17 +42,44 @@ impl FromStr for Net {
     }
 }
 
-/// The IPv4 address that an IPv6 address embeds (mapped, NAT64 or 6to4); any other address unchanged.
-pub(super) fn embedded_ipv4(address: IpAddr) -> IpAddr {
-    let IpAddr::V6(six) = address else { return address };
-    let parts = six.segments();
-    let four = |high: u16, low: u16| IpAddr::V4(Ipv4Addr::from(u32::from(high) << 16 | u32::from(low)));
-    match parts {
-        [0, 0, 0, 0, 0, 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => four(high, low),
-        // The deprecated IPv4-compatible form, which excludes `::` and `::1`.
-        [0, 0, 0, 0, 0, 0, high, low] if high > 0 => four(high, low),
-        [0x2002, high, low, ..] => four(high, low),
-        _ => address,
+/// The addresses that packets to an address may reach: those that an IPv6 address embeds for a translator or a tunnel, or
+/// else the address itself.
+///
+/// Not recognized: a translator's prefix that only its own network knows (RFC 6052). Such a network must block internal
+/// addresses at the translator.
+pub(super) fn reached(address: IpAddr) -> impl Iterator<Item = IpAddr> {
+    let embedded = match address {
+        IpAddr::V4(_) => Vec::new(),
+        IpAddr::V6(six) => embedded_ipv4(six),
+    };
+    let itself = embedded.is_empty().then_some(address);
+    embedded.into_iter().map(IpAddr::V4).chain(itself)
+}
+
+fn embedded_ipv4(address: Ipv6Addr) -> Vec<Ipv4Addr> {
+    let four = |high: u16, low: u16| Ipv4Addr::from(u32::from(high) << 16 | u32::from(low));
+    let octets = address.octets();
+    match address.segments() {
+        // This machine.
+        [0, 0, 0, 0, 0, 0, 0, 0 | 1] => Vec::new(),
+        // Compatible; mapped; translated (SIIT); NAT64.
+        [0, 0, 0, 0, 0, 0 | 0xffff, high, low]
+        | [0, 0, 0, 0, 0xffff, 0, high, low]
+        | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => vec![four(high, low)],
+        // NAT64 for local use: the network chooses where the address begins, and skips the ninth octet (RFC 6052).
+        [0x64, 0xff9b, 1, ..] => {
+            let at = |places: [usize; 4]| Ipv4Addr::from(places.map(|place| octets[place]));
+            vec![at([6, 7, 9, 10]), at([7, 9, 10, 11]), at([9, 10, 11, 12]), at([12, 13, 14, 15])]
+        }
+        // 6to4.
+        [0x2002, high, low, ..] => vec![four(high, low)],
+        // Teredo: the server, and the client, whose bits are inverted.
+        [0x2001, 0, high, low, _, _, client_high, client_low] => {
+            vec![four(high, low), four(!client_high, !client_low)]
+        }
+        // ISATAP, under any prefix.
+        [_, _, _, _, 0 | 0x200, 0x5efe, high, low] => vec![four(high, low)],
+        _ => Vec::new(),
     }
 }
 
@@ -60,8 +87,16 @@ pub(super) fn embedded_ipv4(address: IpAddr) -> IpAddr {
 /// metadata addresses.
 pub(super) fn is_always_blocked(address: IpAddr) -> bool {
     match address {
-        IpAddr::V4(four) => four.is_link_local() || four == Ipv4Addr::new(100, 100, 100, 200),
-        IpAddr::V6(six) => six.is_unicast_link_local() || six.segments()[..2] == [0xfd00, 0xec2],
+        IpAddr::V4(four) => {
+            // Alibaba, Azure.
+            let metadata = [[100, 100, 100, 200], [168, 63, 129, 16]];
+            four.is_link_local() || metadata.contains(&four.octets())
+        }
+        // Amazon, Google.
+        IpAddr::V6(six) => {
+            six.is_unicast_link_local()
+                || [[0xfd00, 0xec2], [0xfd20, 0xce]].contains(&[six.segments()[0], six.segments()[1]])
+        }
     }
 }
 

@@ -32,6 +32,15 @@ impl Postgres {
         Self::connect_with(url.parse()?, max_connections).await
     }
 
+    /// Checks that a URL can be parsed, without connecting. Returns what is wrong with it.
+    pub fn check_url(url: &str) -> std::result::Result<(), String> {
+        match url.parse::<PgConnectOptions>() {
+            Ok(_) => Ok(()),
+            Err(sqlx::Error::Configuration(reason)) => Err(reason.to_string()),
+            Err(other) => Err(other.to_string()),
+        }
+    }
+
     pub(super) async fn connect_with(options: PgConnectOptions, max_connections: u32) -> Result<Self> {
         let pool = PgPoolOptions::new()
             .max_connections(max_connections)

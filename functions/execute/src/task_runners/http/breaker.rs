@@ -1,12 +1,16 @@
-//! Circuit breakers, one per host: after repeated failures a breaker opens and blocks calls for a while, then lets one probe
-//! at a time through until one succeeds. Each worker has its own.
+//! Circuit breakers, one for each server that a tenant calls: after repeated failures a breaker opens and blocks calls for a
+//! while, then lets one probe at a time through until one succeeds. Each worker has its own.
+//!
+//! Invariant: the calls of one tenant never open a breaker of another, nor the failures of one port that of another.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use chrono::TimeDelta;
 use metrics::gauge;
-use model::{Clock, Instant, OpenBreaker};
+use model::{Clock, Instant, OpenBreaker, TenantId};
+use reqwest::Url;
 use tracing::{info, warn};
 
 use crate::log::{Level, Log, Stream};
@@ -23,11 +27,36 @@ const MAX_PAUSE: TimeDelta = TimeDelta::seconds(60);
 /// How often other calls check the result of a probe.
 const PROBE_POLL_INTERVAL: TimeDelta = TimeDelta::milliseconds(500);
 
-/// The breakers of all called hosts.
-#[derive(Default)]
-pub(crate) struct Breakers(Mutex<BTreeMap<String, Breaker>>);
+/// The maximum number of breakers. Beyond it, closed ones are forgotten, with the failures that they have counted.
+const MAX_BREAKERS: usize = 10_000;
 
-/// The breaker of one host; closed unless `open` is set.
+/// The breakers of all called servers.
+#[derive(Default)]
+pub(crate) struct Breakers(Mutex<BTreeMap<Target, Breaker>>);
+
+/// A server that a tenant calls.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct Target {
+    tenant: TenantId,
+    host: String,
+    port: u16,
+}
+
+impl Target {
+    /// The server that a tenant's request goes to.
+    pub(super) fn of(tenant: TenantId, url: &Url) -> Self {
+        let host = url.host_str().unwrap_or_default().trim_end_matches('.').to_ascii_lowercase();
+        Self { tenant, host, port: url.port_or_known_default().unwrap_or_default() }
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.host, self.port)
+    }
+}
+
+/// The breaker of one target; closed unless `open` is set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct Breaker {
     /// How many calls in a row failed.
@@ -94,40 +123,45 @@ impl Breaker {
 /// An admitted call. If dropped without an outcome, it was abandoned.
 pub(super) struct Call<'b> {
     breakers: &'b Breakers,
-    host: String,
+    target: Target,
     clock: &'b dyn Clock,
     outcome: Outcome,
 }
 
 impl Breakers {
-    /// Waits until the breaker of a host admits a call. The attempt's log tells about the wait.
-    pub(super) async fn admit<'b>(&'b self, host: &str, clock: &'b dyn Clock, log: &Log) -> Call<'b> {
+    /// Waits until the breaker of a target admits a call. The attempt's log tells about the wait.
+    pub(super) async fn admit<'b>(&'b self, target: Target, clock: &'b dyn Clock, log: &Log) -> Call<'b> {
         let mut logged = false;
         loop {
-            let admitted = self.lock().entry(host.to_owned()).or_default().admit(clock.now());
+            let known = self.lock().get_mut(&target).map(|breaker| breaker.admit(clock.now()));
+            let admitted = known.unwrap_or(Ok(()));
             let Err(retry_at) = admitted else { break };
             if !logged {
-                let line = format!("waiting: the circuit breaker of {host} is open, since calls to it fail");
+                let line =
+                    format!("waiting: the circuit breaker of {target} is open, since calls to it fail");
                 log.line(Stream::System, Level::Warning, &line).await;
                 logged = true;
             }
             clock.wait_until(retry_at).await;
         }
-        Call { breakers: self, host: host.to_owned(), clock, outcome: Outcome::Unknown }
+        Call { breakers: self, target, clock, outcome: Outcome::Unknown }
     }
 
-    /// The open breakers, by host.
+    /// The open breakers, by tenant, host and port.
     pub(crate) fn open(&self) -> Vec<OpenBreaker> {
-        let open = |(host, breaker): (&String, &Breaker)| {
+        let open = |(target, breaker): (&Target, &Breaker)| {
             let Open { since, until, .. } = breaker.open?;
-            Some(OpenBreaker { host: host.clone(), since, until })
+            Some(OpenBreaker { host: target.to_string(), since, until })
         };
         self.lock().iter().filter_map(open).collect()
     }
 
-    fn record(&self, host: &str, outcome: Outcome, now: Instant) {
+    fn record(&self, target: &Target, outcome: Outcome, now: Instant) {
         let mut breakers = self.lock();
-        let breaker = breakers.entry(host.to_owned()).or_default();
+        if breakers.len() >= MAX_BREAKERS {
+            breakers.retain(|_, breaker| breaker.open.is_some());
+        }
+        let breaker = breakers.entry(target.clone()).or_default();
         let before = breaker.open.is_some();
         breaker.record(outcome, now);
         match (before, breaker.open.is_some()) {
@@ -135,21 +169,22 @@ impl Breakers {
                 gauge!("ebbflow_breakers_open").increment(1.0);
                 warn!(
                     event = "breaker_opened",
-                    "Opened the breaker of {host}: {MAX_FAILURES} calls in a row failed"
+                    "Opened the breaker of {target} for tenant {}: {MAX_FAILURES} calls in a row failed",
+                    target.tenant.0
                 );
             }
             (true, false) => {
                 gauge!("ebbflow_breakers_open").decrement(1.0);
-                info!("Closed the breaker of {host}: it responds again");
+                info!("Closed the breaker of {target} for tenant {}: it responds again", target.tenant.0);
             }
             _ => {}
         }
         if breaker.failures == 0 {
-            breakers.remove(host);
+            breakers.remove(target);
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Breaker>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Target, Breaker>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -163,7 +198,7 @@ impl Call<'_> {
 
 impl Drop for Call<'_> {
     fn drop(&mut self) {
-        self.breakers.record(&self.host, self.outcome, self.clock.now());
+        self.breakers.record(&self.target, self.outcome, self.clock.now());
     }
 }
 
@@ -216,16 +251,54 @@ mod tests {
         assert_eq!(breaker.admit(at(6)), Ok(()));
     }
 
+    fn target(tenant: TenantId, url: &str) -> Target {
+        Target::of(tenant, &Url::parse(url).unwrap())
+    }
+
+    /// Lets enough calls fail to open the breaker of a target.
+    fn fail(breakers: &Breakers, target: &Target) {
+        for second in 0..i64::from(MAX_FAILURES) {
+            breakers.record(target, Outcome::Failed, at(second));
+        }
+    }
+
     #[test]
     fn open_breakers_are_listed_with_since_and_until() {
         let breakers = Breakers::default();
-        breakers.record("fine.example", Outcome::Failed, at(0));
-        for second in 0..i64::from(MAX_FAILURES) {
-            breakers.record("away.example", Outcome::Failed, at(second));
-        }
+        let away = target(TenantId::DEFAULT, "https://away.example/x");
+        breakers.record(&target(TenantId::DEFAULT, "http://fine.example"), Outcome::Failed, at(0));
+        fail(&breakers, &away);
         let (since, until) = (at(9), at(14));
-        assert_eq!(breakers.open(), [OpenBreaker { host: "away.example".into(), since, until }]);
-        breakers.record("away.example", Outcome::Responded, at(15));
+        assert_eq!(breakers.open(), [OpenBreaker { host: "away.example:443".into(), since, until }]);
+        breakers.record(&away, Outcome::Responded, at(15));
         assert_eq!(breakers.open(), []);
+    }
+
+    #[test]
+    fn a_breaker_blocks_only_one_port_and_only_one_tenant() {
+        let breakers = Breakers::default();
+        let (acme, beta) = (TenantId::DEFAULT, TenantId(7));
+        fail(&breakers, &target(acme, "http://api.example:81/x"));
+        let is_blocked = |target: &Target| {
+            let known = breakers.lock().get_mut(target).map(|breaker| breaker.admit(at(10)).is_err());
+            known.unwrap_or_default()
+        };
+        assert!(is_blocked(&target(acme, "http://API.example.:81/y")), "one server, by any spelling");
+        for other in [target(acme, "http://api.example/x"), target(beta, "http://api.example:81/x")] {
+            assert!(!is_blocked(&other), "{other:?}");
+        }
+    }
+
+    #[test]
+    fn the_number_of_breakers_is_limited() {
+        let breakers = Breakers::default();
+        let away = target(TenantId::DEFAULT, "http://away.example");
+        fail(&breakers, &away);
+        for port in 1..=20_000 {
+            let target = target(TenantId::DEFAULT, &format!("http://many.example:{port}"));
+            breakers.record(&target, Outcome::Failed, at(0));
+        }
+        assert!(breakers.lock().len() <= MAX_BREAKERS);
+        assert_eq!(breakers.open().len(), 1, "an open one stays");
     }
 }

@@ -1,0 +1,117 @@
+//! Many listeners, slow clients, rejected tokens and forged cursors at once, while other callers start runs. Everything goes
+//! to loopback, and is limited in time and in requests.
+
+mod strangers;
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use serde_json::Map;
+use tokio::task::JoinSet;
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::history;
+use crate::percentiles::Percentiles;
+use crate::report::{Figure, Outcome};
+use crate::world::{Bench, World};
+use crate::{usage, workflows};
+use strangers::Strangers;
+
+/// Runs that other callers start per second.
+const RATE: u32 = 20;
+
+/// How many there are of each.
+#[derive(Clone, Copy)]
+struct Size {
+    listeners: usize,
+    slow_clients: usize,
+    /// Requests with rejected tokens per second.
+    rejected: u32,
+    history: u32,
+    span: Duration,
+}
+
+const FULL: Size = Size {
+    listeners: 500,
+    slow_clients: 1_000,
+    rejected: 10_000,
+    history: 1_000_000,
+    span: Duration::from_secs(60),
+};
+
+const QUICK: Size =
+    Size { listeners: 20, slow_clients: 40, rejected: 200, history: 2_000, span: Duration::from_secs(3) };
+
+pub(super) async fn run(bench: &Bench) -> Result<Outcome> {
+    let size = bench.size(FULL, QUICK);
+    check_open_files(size.listeners + size.slow_clients)?;
+    let world = bench.processes(1).await?;
+    world.register(&[workflows::chain("chain", 10), workflows::chain("one", 1)]).await?;
+    history::fill(bench, &world, "one", 0..size.history, size.history).await?;
+    world.database.vacuum().await?;
+    bench.progress("measuring crowd: alone");
+    let (alone, _) = start_runs(&world, size.span / 4).await?;
+    bench.progress("measuring crowd: together");
+    let strangers = Strangers::arrive(world.server(), size).await?;
+    let (together, memory) = start_runs(&world, size.span).await?;
+    let seen = strangers.leave().await;
+    let accepted = together.len();
+    // Fails if a run is lost or does not succeed.
+    world.drain().await?;
+    world.close().await?;
+    let (alone, together) = (Percentiles::of(alone), Percentiles::of(together));
+    let seconds = size.span.as_secs_f64();
+    let mut figures = vec![
+        Figure::new("run accepted, p99", together.at(99), "ms").at_most(250.0),
+        Figure::new("run accepted, p50", together.at(50), "ms"),
+        Figure::new("run accepted, p99, alone", alone.at(99), "ms"),
+        Figure::new("runs accepted, all succeeded", accepted as f64, ""),
+        Figure::new("server errors", seen.server_errors as f64, "").at_most(0.0),
+        Figure::new("tokens rejected", seen.rejected as f64 / seconds, "/s"),
+        Figure::new("forged cursors refused", seen.forged as f64 / seconds, "/s"),
+        Figure::new("listeners that received events", seen.listeners as f64, "")
+            .at_least(size.listeners as f64),
+        Figure::new("connections of slow clients", seen.slow_clients as f64, ""),
+    ];
+    if let Some(memory) = memory {
+        figures.push(Figure::new("peak memory of the API", memory, "MB").at_most(200.0));
+    }
+    let what = format!(
+        "{} listeners, {} slow clients, {} rejected tokens per second and forged cursors over {} runs, while {RATE} runs \
+         per second are started",
+        size.listeners, size.slow_clients, size.rejected, size.history
+    );
+    Ok(Outcome::new("crowd", what, figures))
+}
+
+/// Starts runs at a constant rate. Returns how long each took to be accepted, in milliseconds, and the peak memory of the API
+/// in megabytes.
+async fn start_runs(world: &World, span: Duration) -> Result<(Vec<f64>, Option<f64>)> {
+    let mut ticks = interval(Duration::from_secs(1) / RATE);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
+    let api = world.functions().and_then(|processes| processes.functions().first());
+    let api = api.map(|function| function.process_id().to_string());
+    let (started, mut posts, mut memory) = (Instant::now(), JoinSet::new(), None);
+    while started.elapsed() < span {
+        let due = ticks.tick().await.into_std();
+        let post = world.trigger("chain", Map::new());
+        posts.spawn(async move { post.await.map(|()| due.elapsed().as_secs_f64() * 1e3) });
+        memory = memory.into_iter().chain(api.as_deref().and_then(usage::memory)).reduce(f64::max);
+    }
+    let times: Vec<Result<f64>> = posts.join_all().await;
+    Ok((times.into_iter().collect::<Result<_>>()?, memory))
+}
+
+/// Fails if this process may not open enough files; the server's process has the same limit.
+fn check_open_files(connections: usize) -> Result<()> {
+    let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
+    let limit = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
+    let limit = limit.and_then(|line| line.split_whitespace().next()?.parse::<usize>().ok());
+    let needed = connections + 500;
+    ensure!(
+        limit.is_none_or(|limit| limit >= needed),
+        "this needs {needed} open files, and the limit is {}: run `ulimit -n {needed}` first",
+        limit.unwrap_or_default()
+    );
+    Ok(())
+}

@@ -22,7 +22,7 @@ use bus::SystemClock;
 use bus::local::{Broker, Faults};
 use chrono::TimeDelta;
 use execute::{Executor, Worker};
-use host::config::Environment;
+use host::config::{ContainmentConfig, Environment};
 use host::metrics::Exporter;
 use host::{App, Connected, EgressPolicy, Operations, Secrets, ShutdownSignal};
 use model::Clock;
@@ -81,7 +81,13 @@ fn secrets(environment: &Environment, folder: &DataFolder) -> Secrets {
 }
 
 /// The executor of attempts.
-fn executor(app: &App, args: &DevArgs, environment: &Environment, secrets: Secrets) -> Arc<Executor> {
+fn executor(
+    app: &App,
+    args: &DevArgs,
+    environment: &Environment,
+    secrets: Secrets,
+    containment: &ContainmentConfig,
+) -> Arc<Executor> {
     let worker = Worker::with_heartbeat_interval(HEARTBEAT_INTERVAL, app.runtime.clone());
     let executor = Executor::new(app.runtime.clone(), worker, args.workflows.clone());
     let storage = environment.get("EBB_STORAGE_ENDPOINT").map(str::to_owned);
@@ -90,6 +96,7 @@ fn executor(app: &App, args: &DevArgs, environment: &Environment, secrets: Secre
         executor
             .with_secrets(secrets)
             .with_egress_policy(EgressPolicy::allow_internal())
+            .with_containment(execute::containment(containment))
             .with_storage(storage),
     )
 }
@@ -159,7 +166,8 @@ impl Dev {
         let operations = operations(&environment, &issuer);
         let app = App::new(runtime.clone(), issuer.push_auth()).operated(operations);
         let secrets = secrets(&environment, &folder);
-        let executor = executor(&app, args, &environment, secrets.clone());
+        let containment = ContainmentConfig::from_env(&environment).map_err(anyhow::Error::msg)?;
+        let executor = executor(&app, args, &environment, secrets.clone(), &containment);
         let replacing = tokio::spawn(replace_ended_workers(executor.clone(), runtime.clone()));
         let connected = Connected { app: app.clone(), database, accounts };
         let functions = Functions::mount(connected, &issuer, &url, &broker, executor.clone(), secrets)?;

@@ -33,7 +33,9 @@ pub(crate) fn enter(network: Network) -> io::Result<()> {
     match network {
         Network::Shared => Ok(()),
         Network::None => system::leave_network().map_err(|error| {
-            io::Error::other(format!("this worker cannot run a task without network (`network: none`): {error}"))
+            io::Error::other(format!(
+                "this worker cannot run a task without network (`network: none`): {error}"
+            ))
         }),
     }
 }
@@ -68,8 +70,8 @@ mod system {
     use std::{fs, io};
 
     use landlock::{
-        ABI, Access, AccessFs, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetStatus, Scope,
-        path_beneath_rules,
+        ABI, Access, AccessFs, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetCreatedAttr,
+        RulesetStatus, Scope, path_beneath_rules,
     };
     use rustix::thread::{CpuSet, UnshareFlags, sched_getaffinity, sched_setaffinity};
 
@@ -80,13 +82,33 @@ mod system {
 
     /// The read-only system: programs, libraries, configuration, and the kernel's own files.
     const SYSTEM: [&str; 15] = [
-        "/bin", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/nix", "/opt", "/proc", "/run/resolvconf",
-        "/run/systemd/resolve", "/sbin", "/snap", "/sys", "/usr",
+        "/bin",
+        "/etc",
+        "/lib",
+        "/lib32",
+        "/lib64",
+        "/libx32",
+        "/nix",
+        "/opt",
+        "/proc",
+        "/run/resolvconf",
+        "/run/systemd/resolve",
+        "/sbin",
+        "/snap",
+        "/sys",
+        "/usr",
     ];
 
     /// Devices that every program expects to read and write.
     const DEVICES: [&str; 8] = [
-        "/dev/fd", "/dev/full", "/dev/null", "/dev/random", "/dev/shm", "/dev/tty", "/dev/urandom", "/dev/zero",
+        "/dev/fd",
+        "/dev/full",
+        "/dev/null",
+        "/dev/random",
+        "/dev/shm",
+        "/dev/tty",
+        "/dev/urandom",
+        "/dev/zero",
     ];
 
     /// Confines the calling thread to the plan's files. Returns whether the system enforces it.
@@ -123,7 +145,10 @@ mod system {
         fs::write("/proc/self/gid_map", format!("{group} {group} 1", group = group.as_raw()))
     }
 
-    #[expect(unsafe_code, reason = "rustix marks it so for the flags that separate file descriptors, which are not used")]
+    #[expect(
+        unsafe_code,
+        reason = "rustix marks it so for the flags that separate file descriptors, which are not used"
+    )]
     fn unshare(flags: UnshareFlags) -> io::Result<()> {
         // SAFETY: neither NEWNET nor NEWUSER separates file descriptors.
         Ok(unsafe { rustix::thread::unshare_unsafe(flags) }?)
@@ -135,7 +160,11 @@ mod system {
         let all: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|cpu| available.is_set(*cpu)).collect();
         let first = std::process::id() as usize % all.len().max(1);
         let mut chosen = CpuSet::new();
-        all.iter().cycle().skip(first).take((cpus as usize).clamp(1, all.len())).for_each(|cpu| chosen.set(*cpu));
+        all.iter()
+            .cycle()
+            .skip(first)
+            .take((cpus as usize).clamp(1, all.len()))
+            .for_each(|cpu| chosen.set(*cpu));
         Ok(sched_setaffinity(None, &chosen)?)
     }
 }

@@ -5,6 +5,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use crate::plan::Plan;
 use crate::{descendants, restrict};
 
 /// The first argument of an executable that shall supervise instead of doing its own work.
-pub const SUPERVISE: &str = "__supervise";
+const SUPERVISE: &str = "__supervise";
 
 /// The byte on the supervisor's standard input that has it terminate the program.
 pub const TERMINATE: u8 = b't';
@@ -34,10 +35,22 @@ pub fn supervisor_arguments(plan: &Plan, program: impl Into<OsString>) -> [OsStr
     [SUPERVISE.into(), plan.into(), program.into()]
 }
 
+/// Whether the `main` of this executable supervises when it is asked to.
+static CAN_SUPERVISE: AtomicBool = AtomicBool::new(false);
+
 /// Supervises a program, if this process was started for that. Call it first in `main`, before any thread exists.
 pub fn supervise() -> Option<ExitCode> {
     let mut arguments = std::env::args_os().skip(1);
-    (arguments.next()? == SUPERVISE).then(|| run(arguments).unwrap_or_else(|error| refuse(NOT_STARTED, &error)))
+    if arguments.next().is_some_and(|first| first == SUPERVISE) {
+        return Some(run(arguments).unwrap_or_else(|error| refuse(NOT_STARTED, &error)));
+    }
+    CAN_SUPERVISE.store(true, Ordering::Relaxed);
+    None
+}
+
+/// Whether this executable can be started again as a supervisor: its `main` began with [`supervise`].
+pub fn can_supervise() -> bool {
+    CAN_SUPERVISE.load(Ordering::Relaxed)
 }
 
 fn refuse(code: u8, error: &dyn std::fmt::Display) -> ExitCode {

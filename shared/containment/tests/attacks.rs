@@ -109,7 +109,8 @@ fn a_missing_program_is_named() {
 }
 
 fn the_scratch_folder_is_writable() {
-    let (status, text) = run("mkdir a && echo x > a/b && cat a/b && echo y > /dev/null && [ -r /etc/passwd ]");
+    let (status, text) =
+        run("mkdir a && echo x > a/b && cat a/b && echo y > /dev/null && [ -r /etc/passwd ]");
     assert!(status.success(), "{text}");
     assert_eq!(text, "x\n");
 }
@@ -133,7 +134,9 @@ fn the_supervisor_cannot_be_killed() {
 fn other_folders_stay_hidden() {
     let users = TaskUsers::default();
     let (one, other) = (Attempt::new(&users), Attempt::new(&users));
-    for folder in [one.scratch.path(), Path::new("/tmp"), Path::new("/root"), Path::new("/home"), Path::new("/")] {
+    for folder in
+        [one.scratch.path(), Path::new("/tmp"), Path::new("/root"), Path::new("/home"), Path::new("/")]
+    {
         let (status, text) = other.run(&other.plan(), &format!("ls {}", folder.display()));
         assert!(!status.success() || !folder.exists(), "{} is visible: {text}", folder.display());
     }
@@ -160,7 +163,8 @@ fn is_gone(pid: &str) -> bool {
 }
 
 fn a_daemon_ends_with_its_program() {
-    let (status, text) = run("setsid bash -c 'trap \"\" TERM; while :; do read -t 9; done' < /dev/zero & echo $!");
+    let (status, text) =
+        run("setsid bash -c 'trap \"\" TERM; while :; do read -t 9; done' < /dev/zero & echo $!");
     assert!(status.success(), "{text}");
     assert!(is_gone(text.trim()), "the daemon {text} is alive");
 }
@@ -189,11 +193,13 @@ fn a_fork_bomb_stays_within_its_limit() {
 
 fn memory_and_network_are_bounded() {
     let attempt = Attempt::new(&TaskUsers::default());
-    let limits = Limits { memory: Some(64 << 20), file_size: Some(1 << 20), cpus: Some(1), ..Limits::default() };
+    let limits =
+        Limits { memory: Some(64 << 20), file_size: Some(1 << 20), cpus: Some(1), ..Limits::default() };
     let plan = Plan { limits, ..attempt.plan() };
     let (status, text) = attempt.run(&plan, "x=$(head -c 300000000 /dev/zero | tr '\\0' x); echo ${#x}");
     assert!(!status.success() || !text.contains("300000000"), "{text}");
-    let (status, _) = attempt.run(&plan, "head -c 2000000 /dev/zero > large; [ $(stat -c %s large) -le 1048576 ]");
+    let (status, _) =
+        attempt.run(&plan, "head -c 2000000 /dev/zero > large; [ $(stat -c %s large) -le 1048576 ]");
     assert!(status.success());
     assert_eq!(attempt.run(&plan, "nproc").1, "1\n");
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

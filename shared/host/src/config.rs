@@ -1,6 +1,7 @@
 //! Configuration, read once at start. All problems are reported together.
 
 mod access;
+mod containment;
 mod environment;
 mod limits;
 
@@ -14,6 +15,7 @@ use model::Topic;
 use crate::{EgressPolicy, Secrets};
 
 pub use access::{ApiConfig, IntrospectionConfig, IssuerConfig, SignInConfig};
+pub use containment::ContainmentConfig;
 pub use environment::Environment;
 
 /// A function's settings, from its environment.
@@ -57,6 +59,8 @@ pub struct Config {
     pub secrets: Secrets,
     /// `EBB_STORAGE_ENDPOINT`: a server with the API of Google Cloud Storage, instead of Google's.
     pub storage_endpoint: Option<String>,
+    /// How the programs of tasks are contained.
+    pub containment: ContainmentConfig,
 }
 
 /// How to log in to the database.
@@ -221,6 +225,7 @@ impl Config {
             egress: reader.egress(),
             secrets: Secrets::from_env(environment),
             storage_endpoint: reader.optional("EBB_STORAGE_ENDPOINT"),
+            containment: reader.containment(),
         };
         if reader.problems.is_empty() { Ok(config) } else { Err(Problems(reader.problems)) }
     }
@@ -252,6 +257,13 @@ impl Reader<'_> {
                 default
             }
         }
+    }
+
+    fn containment(&mut self) -> ContainmentConfig {
+        ContainmentConfig::from_env(self.environment).unwrap_or_else(|problem| {
+            self.problems.push(problem);
+            ContainmentConfig::default()
+        })
     }
 
     fn egress(&mut self) -> EgressPolicy {

@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
+use rustix::io::Errno;
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::fs;
@@ -66,7 +67,7 @@ impl Scratch {
         let file = match fs::OpenOptions::new().read(true).custom_flags(flags).open(&path).await {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Value::Null),
-            Err(error) if error.kind() == io::ErrorKind::FilesystemLoop => return Err(not_a_file()),
+            Err(error) if Errno::from_io_error(&error) == Some(Errno::LOOP) => return Err(not_a_file()),
             Err(error) => return Err(unreadable(error)),
         };
         let found = file.metadata().await.map_err(unreadable)?;

@@ -22,7 +22,7 @@ use bus::SystemClock;
 use bus::local::{Broker, Faults};
 use chrono::TimeDelta;
 use execute::{Executor, Worker};
-use host::config::Environment;
+use host::config::{ContainmentConfig, Environment};
 use host::metrics::Exporter;
 use host::{App, Connected, EgressPolicy, Operations, Secrets, ShutdownSignal};
 use model::Clock;
@@ -86,13 +86,15 @@ fn executor(
     args: &DevArgs,
     environment: &Environment,
     secrets: Secrets,
+    containment: &ContainmentConfig,
 ) -> anyhow::Result<Arc<Executor>> {
     let egress = EgressPolicy::read(None, Some(&egress_allowed(environment)));
     let egress = egress.map_err(|problems| anyhow::anyhow!(problems.join("\n")))?;
     let worker = Worker::with_heartbeat_interval(HEARTBEAT_INTERVAL, app.runtime.clone());
     let executor = Executor::new(app.runtime.clone(), worker, args.workflows.clone());
     let storage = environment.get("EBB_STORAGE_ENDPOINT").map(str::to_owned);
-    Ok(Arc::new(executor.with_secrets(secrets).with_egress_policy(egress).with_storage(storage)))
+    let executor = executor.with_secrets(secrets).with_egress_policy(egress).with_storage(storage);
+    Ok(Arc::new(executor.with_containment(execute::containment(containment))))
 }
 
 /// During development, workflows often call servers on this machine: every host is allowed, and the sockets that
@@ -166,7 +168,8 @@ impl Dev {
         let operations = operations(&environment, &issuer);
         let app = App::new(runtime.clone(), issuer.push_auth()).operated(operations);
         let secrets = secrets(&environment, &folder);
-        let executor = executor(&app, args, &environment, secrets.clone())?;
+        let containment = ContainmentConfig::from_env(&environment).map_err(anyhow::Error::msg)?;
+        let executor = executor(&app, args, &environment, secrets.clone(), &containment)?;
         let replacing = tokio::spawn(replace_ended_workers(executor.clone(), runtime.clone()));
         let connected = Connected { app: app.clone(), database, accounts };
         let functions = Functions::mount(connected, &issuer, &url, &broker, executor.clone(), secrets)?;

@@ -15,6 +15,11 @@ use host::config::Environment;
 use store::Postgres;
 
 fn main() -> ExitCode {
+    // A task's program is supervised by the executable that starts it.
+    containment::supervise().unwrap_or_else(run)
+}
+
+fn run() -> ExitCode {
     let Cli { shared, command } = Cli::parse();
     match command {
         // A function creates its own runtime.

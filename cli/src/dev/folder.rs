@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
@@ -19,6 +19,9 @@ impl DataFolder {
         fs::create_dir_all(path)
             .with_context(|| format!("cannot create the data folder {}", path.display()))?;
         let path = path.canonicalize()?;
+        // Under root, Postgres runs as another user and passes through; nobody else can list or read what is in it.
+        let mode = if rustix::process::geteuid().is_root() { 0o711 } else { 0o700 };
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode))?;
         let lock = File::create(path.join("lock"))?;
         if lock.try_lock().is_err() {
             bail!("another `ebb dev` uses {}: stop it, or choose another folder with --data", path.display());

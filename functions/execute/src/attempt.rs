@@ -20,6 +20,7 @@ use tokio::sync::Semaphore;
 use tracing::{Instrument, Span, warn};
 
 use crate::limit::AttemptLimit;
+use crate::process::Containment;
 use crate::sensors::SensorClients;
 use crate::task_runners::{Http, Unfinished};
 use crate::worker::StopSignals;
@@ -45,6 +46,7 @@ pub struct Executor {
     permits: Semaphore,
     pub(crate) clients: SensorClients,
     limit: AttemptLimit,
+    containment: Option<Containment>,
 }
 
 impl Executor {
@@ -65,7 +67,13 @@ impl Executor {
             permits,
             clients,
             limit: AttemptLimit::default(),
+            containment: None,
         }
+    }
+
+    /// Contains the programs of tasks.
+    pub fn with_containment(self, containment: Option<Containment>) -> Self {
+        Self { containment, ..self }
     }
 
     /// Ends attempts that take longer.
@@ -247,6 +255,8 @@ impl Executor {
             config: brief.config,
             document: brief.document,
             timeout: self.limit.cap(timeout),
+            resources: spec.resources,
+            network: spec.network,
         };
         let clock = self.runtime.clock().clone();
         let log = Log::open(self.runtime.store().clone(), clock.clone(), work.key, work.attempt);
@@ -258,7 +268,8 @@ impl Executor {
         let (scripts, scratch, kill) = (self.scripts.clone(), self.scratch.clone(), signals.kill);
         let breakers = self.worker().breakers.clone();
         let defaults = Context::new(log.clone(), signals.stop, clock);
-        let context = Context { scripts, scratch, kill, breakers, ..defaults };
+        let containment = self.containment.clone();
+        let context = Context { scripts, scratch, kill, breakers, containment, ..defaults };
         let result = AssertUnwindSafe(self.task_runners.run(&job, &context)).catch_unwind().await;
         let result = result.unwrap_or_else(|_| Err(Failure::transient("the task type panicked").into()));
         let result = result.map_err(|unfinished| self.limit.explain(timeout, unfinished));

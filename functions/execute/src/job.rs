@@ -7,9 +7,10 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use model::{Clock, TaskKey, TaskKind, TenantId};
+use model::{Clock, NetworkAccess, Resources, TaskKey, TaskKind, TenantId};
 
 use crate::log::Log;
+use crate::process::Containment;
 use crate::task_runners::Breakers;
 
 /// One attempt: everything that is known before it starts.
@@ -33,6 +34,10 @@ pub struct Job {
     pub document: Value,
     /// How long the attempt may take.
     pub timeout: Duration,
+    /// The maximum amounts that its program may use.
+    pub resources: Resources,
+    /// What its program may reach over the network.
+    pub network: NetworkAccess,
 }
 
 /// The context of an attempt: its log, its stop signals, its clock and its folders.
@@ -52,6 +57,8 @@ pub struct Context {
     pub scratch: PathBuf,
     /// The base of relative `script` paths.
     pub scripts: PathBuf,
+    /// How its programs are kept apart from the worker; only by a process group if none is given.
+    pub containment: Option<Containment>,
     /// The circuit breakers of its worker.
     pub(crate) breakers: Arc<Breakers>,
 }
@@ -66,7 +73,17 @@ impl Context {
         let (scratch, scripts) = (std::env::temp_dir(), PathBuf::from("."));
         let kill = CancellationToken::new();
         let breakers = Arc::default();
-        Self { log, cancel, kill, clock, grace: Self::DEFAULT_GRACE, scratch, scripts, breakers }
+        Self {
+            log,
+            cancel,
+            kill,
+            clock,
+            grace: Self::DEFAULT_GRACE,
+            scratch,
+            scripts,
+            containment: None,
+            breakers,
+        }
     }
 
     /// Waits for a duration, by the attempt's clock.

@@ -16,12 +16,16 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::{FromRef, State};
 use axum::routing::post;
+use containment::Enforced;
+use host::config::ContainmentConfig;
 use host::{App, Config, Push, Reply, Serving, Verdict, health};
 use model::Message;
+use tracing::{info, warn};
 
 pub use attempt::Executor;
 pub use job::{Context, Job};
 pub use log::{Level, Log, LogSink, Stream};
+pub use process::Containment;
 pub use task_runners::{TaskRunner, TaskRunners};
 pub use worker::Worker;
 
@@ -52,7 +56,8 @@ pub fn serving(app: App, config: &Config) -> Serving {
         .with_egress_policy(config.egress.clone())
         .with_secrets(config.secrets.clone())
         .with_storage(config.storage_endpoint.clone())
-        .with_attempt_limit(config.request_limit());
+        .with_attempt_limit(config.request_limit())
+        .with_containment(containment(&config.containment));
     let ended = worker.clone();
     Serving {
         router: router_with(app, executor),
@@ -61,6 +66,27 @@ pub fn serving(app: App, config: &Config) -> Serving {
             Box::pin(async move { worker.stop("the worker's process was asked to stop", grace).await })
         }),
     }
+}
+
+/// The containment that the settings ask for. What this system cannot enforce is logged once.
+pub fn containment(settings: &ContainmentConfig) -> Option<Containment> {
+    if !settings.is_on {
+        warn!("The programs of tasks are not contained: EBB_CONTAINMENT is off");
+        return None;
+    }
+    if !::containment::can_supervise() {
+        warn!("The programs of tasks are not contained: this executable cannot supervise them");
+        return None;
+    }
+    ::containment::protect_this_process();
+    let Enforced { users, files } = ::containment::probe();
+    if !files {
+        warn!("The programs of tasks see all files that their user may read: this system has no Landlock");
+    }
+    if !users {
+        info!("The programs of tasks run as the worker's own user: it is not root");
+    }
+    Some(Containment::new(settings.readable.clone(), settings.writable.clone()))
 }
 
 /// The router with another executor.

@@ -3,5 +3,6 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    ebbflow_execute::main()
+    // A task's program is supervised by the executable that starts it.
+    containment::supervise().unwrap_or_else(ebbflow_execute::main)
 }

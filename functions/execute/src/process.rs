@@ -1,8 +1,9 @@
-//! Runs a program as a process, in its own process group and scratch directory.
+//! Runs a program as a process, in its own scratch directory and contained as its worker says.
 //!
-//! Invariants: no process that the program started in its group outlives the attempt, however the attempt ends; of the
-//! worker's environment, the program sees only an allow list.
+//! Invariants: no process that the program started outlives the attempt, however the attempt ends (without containment, none
+//! in its process group); of the worker's environment, the program sees only an allow list.
 
+mod containment;
 mod environment;
 mod exit_status;
 mod group;
@@ -16,7 +17,6 @@ use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use rustix::process::Signal;
 use serde_json::Value;
 use tokio::process::{Child, Command};
 
@@ -25,6 +25,7 @@ use model::Failure;
 use crate::job::{Context, Job};
 use crate::log::{Level, Stream};
 use crate::task_runners::Unfinished;
+pub use containment::Containment;
 use group::Group;
 use output::OutputCapture;
 pub(crate) use scratch::Scratch;
@@ -42,6 +43,8 @@ pub(crate) struct Program {
     pub(crate) arguments: Vec<OsString>,
     /// The variables that the config adds to its environment.
     pub(crate) environment: BTreeMap<String, String>,
+    /// The script file among its arguments, which it must be able to read.
+    pub(crate) script: Option<PathBuf>,
 }
 
 /// Runs the program to its end. Returns the JSON that it wrote to the file `EBB_OUTPUT`, or null if it wrote none.
@@ -61,11 +64,16 @@ pub(crate) async fn run(
     Ok(output?)
 }
 
-/// The path of a script, relative to the folder of scripts.
-pub(crate) fn script(path: &str, context: &Context) -> Result<PathBuf, Failure> {
+/// The path of a script, relative to the folder of scripts. A script that only its owner can read is copied for the program.
+pub(crate) async fn script(path: &str, scratch: &Scratch, context: &Context) -> Result<PathBuf, Failure> {
     let path = context.scripts.join(path);
-    let found = std::path::absolute(&path).ok().filter(|path| path.is_file());
-    found.ok_or_else(|| Failure::permanent(format!("this worker has no script {}", path.display())))
+    let missing = || Failure::permanent(format!("this worker has no script {}", path.display()));
+    let found = std::path::absolute(&path).ok().filter(|path| path.is_file()).ok_or_else(missing)?;
+    if context.containment.is_none() || containment::is_readable_by_all(&found) {
+        return Ok(found);
+    }
+    let text = tokio::fs::read(&found).await.map_err(|_| missing())?;
+    scratch.write("script", text).await
 }
 
 /// A running process. Dropping it kills its whole group.
@@ -77,18 +85,26 @@ struct Process {
 
 impl Process {
     fn spawn(program: &Program, scratch: &Scratch, job: &Job, context: &Context) -> Result<Self, Failure> {
-        let mut child = Command::new(program.name)
-            .args(&program.arguments)
+        let (mut command, user) = match &context.containment {
+            Some(containment) => containment.command(program, scratch, job)?,
+            None => (Command::new(program.name), None),
+        };
+        command
             .current_dir(scratch.work())
             .env_clear()
-            .envs(environment::of(program, scratch, job))
-            .stdin(Stdio::null())
+            .envs(environment::of(program, scratch, job, context.containment.is_some()))
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .process_group(0)
-            .spawn()
-            .map_err(|error| exit_status::not_started(program, &error))?;
-        let group = Group::led_by(&child);
+            .stderr(Stdio::piped());
+        match &context.containment {
+            Some(_) => command.stdin(Stdio::piped()),
+            None => command.args(&program.arguments).stdin(Stdio::null()).process_group(0),
+        };
+        let failed = |error| exit_status::not_started(program, &error);
+        let mut child = command.spawn().map_err(failed)?;
+        let group = match &context.containment {
+            Some(_) => Group::supervised_by(&mut child, user).map_err(failed)?,
+            None => Group::led_by(&child),
+        };
         let output = OutputCapture::of(&mut child, &context.log);
         Ok(Self { child, group, output })
     }
@@ -111,14 +127,14 @@ impl Process {
     /// The program has ended, but its children may still write, such as a `tee` behind it.
     async fn drain_output(&mut self, context: &Context) {
         within(context, OUTPUT_TIMEOUT, self.output.end()).await;
-        self.group.signal(Signal::KILL);
+        self.group.kill();
         within(context, OUTPUT_TIMEOUT, self.output.end()).await;
     }
 
     /// Terminates the whole group, and kills it after the grace period.
     async fn stop(&mut self, context: &Context) {
         let notice = format!("stopping: sent TERM, KILL follows within {} s", context.grace.as_secs_f64());
-        self.group.signal(Signal::TERM);
+        self.group.terminate();
         context.log.line(Stream::System, Level::Warning, &notice).await;
         // The program may end before children that are still cleaning up. They hold the pipes, so the end of the output is
         // the end of the group; children that have closed them get no grace period.
@@ -132,7 +148,7 @@ impl Process {
             () = context.kill.cancelled() => {}
             () = context.wait(context.grace) => {}
         }
-        self.group.signal(Signal::KILL);
+        self.group.kill();
         let _ = self.child.wait().await;
         within(context, OUTPUT_TIMEOUT, self.output.end()).await;
     }

@@ -1,6 +1,7 @@
 //! Configuration, read once at start. All problems are reported together.
 
 mod access;
+mod containment;
 mod environment;
 mod limits;
 mod urls;
@@ -15,6 +16,7 @@ use model::Topic;
 use crate::{EgressPolicy, Secrets};
 
 pub use access::{ApiConfig, IntrospectionConfig, IssuerConfig, SignInConfig};
+pub use containment::ContainmentConfig;
 pub use environment::Environment;
 
 /// A function's settings, from its environment.
@@ -58,6 +60,8 @@ pub struct Config {
     pub secrets: Secrets,
     /// `EBB_STORAGE_ENDPOINT`: a server with the API of Google Cloud Storage, instead of Google's.
     pub storage_endpoint: Option<String>,
+    /// How the programs of tasks are contained.
+    pub containment: ContainmentConfig,
 }
 
 /// How to log in to the database.
@@ -222,6 +226,7 @@ impl Config {
             egress: reader.egress(),
             secrets: Secrets::from_env(environment),
             storage_endpoint: reader.http_url("EBB_STORAGE_ENDPOINT"),
+            containment: reader.containment(),
         };
         if reader.problems.is_empty() { Ok(config) } else { Err(Problems(reader.problems)) }
     }
@@ -253,6 +258,13 @@ impl Reader<'_> {
                 default
             }
         }
+    }
+
+    fn containment(&mut self) -> ContainmentConfig {
+        ContainmentConfig::from_env(self.environment).unwrap_or_else(|problem| {
+            self.problems.push(problem);
+            ContainmentConfig::default()
+        })
     }
 
     fn egress(&mut self) -> EgressPolicy {

@@ -37,8 +37,8 @@ const NOT_A_CHILDS: [(&str, &str); 14] = [
     ("on_retry", BESIDE),
 ];
 /// Settings of the work itself: a fan-out has none, its children have.
-pub(crate) const CHILDRENS: [&str; 5] =
-    ["queue", "pool", "priority", "retry_policy", "retry_timeout_seconds"];
+pub(crate) const CHILDRENS: [&str; 7] =
+    ["queue", "pool", "priority", "retry_policy", "retry_timeout_seconds", "resources", "network"];
 
 /// A fan-out as written.
 #[derive(Clone, Debug)]

@@ -210,6 +210,8 @@ impl<'n> TaskParts<'n> {
             allow_failure: self.allow_failure.unwrap_or_default(),
             global: self.global.clone(),
             callbacks: self.callbacks.iter().map(CallbackParts::complete).collect(),
+            resources: settings.resources.unwrap_or_default().complete(),
+            network: settings.network.unwrap_or_default(),
         }
     }
 }

@@ -247,6 +247,12 @@ pub struct TaskSpec {
     /// What to do when it ends or is retried.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub callbacks: Vec<Callback>,
+    /// The maximum amounts that its program may use.
+    #[serde(default, skip_serializing_if = "crate::Resources::is_unlimited")]
+    pub resources: crate::Resources,
+    /// What its program may reach over the network.
+    #[serde(default, skip_serializing_if = "crate::NetworkAccess::is_shared")]
+    pub network: crate::NetworkAccess,
 }
 
 fn is_zero(number: &i32) -> bool {

@@ -9,9 +9,16 @@ use crate::job::Job;
 /// The variables that a process inherits from the worker.
 const INHERITED: [&str; 5] = ["PATH", "HOME", "LANG", "LC_ALL", "TZ"];
 
-/// The environment of a process. Our variables come last, so that a config cannot forge them.
-pub(super) fn of(program: &Program, scratch: &Scratch, job: &Job) -> BTreeMap<OsString, OsString> {
+/// The environment of a process. Our variables come last, so that a config cannot forge them. A contained program cannot
+/// reach the worker's home, so it works in one of its own.
+pub(super) fn of(
+    program: &Program,
+    scratch: &Scratch,
+    job: &Job,
+    is_contained: bool,
+) -> BTreeMap<OsString, OsString> {
     let inherited = INHERITED.iter().filter_map(|name| Some((name.into(), std::env::var_os(name)?)));
+    let home = is_contained.then(|| ("HOME".into(), scratch.work().into()));
     let configured = program.environment.iter().map(|(name, value)| (name.into(), value.into()));
     let ours = [
         ("EBB_INPUT", scratch.input_file().into()),
@@ -22,6 +29,7 @@ pub(super) fn of(program: &Program, scratch: &Scratch, job: &Job) -> BTreeMap<Os
     ];
     inherited
         .chain([("TMPDIR".into(), scratch.work().into())])
+        .chain(home)
         .chain(configured)
         .chain(ours.map(|(name, value)| (name.into(), value)))
         .collect()

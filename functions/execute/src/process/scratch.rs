@@ -3,9 +3,12 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::OFlags;
+use rustix::io::Errno;
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::fs;
+use tokio::io::AsyncReadExt;
 
 use model::Failure;
 
@@ -36,6 +39,11 @@ impl Scratch {
         Ok(path)
     }
 
+    /// The whole directory, with the input, the output and the folder that the process starts in.
+    pub(super) fn folder(&self) -> &Path {
+        self.root.path()
+    }
+
     /// The folder that the process starts in.
     pub(super) fn work(&self) -> PathBuf {
         self.root.path().join("work")
@@ -54,19 +62,24 @@ impl Scratch {
         let path = self.output_file();
         let unreadable =
             |error: io::Error| Failure::permanent(format!("cannot read the file EBB_OUTPUT: {error}"));
-        let found = match fs::metadata(&path).await {
-            Ok(found) => found,
+        // The program may have put a link there, to a file that it could not read itself, or a pipe without an end.
+        let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+        let file = match fs::OpenOptions::new().read(true).custom_flags(flags).open(&path).await {
+            Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Value::Null),
+            Err(error) if Errno::from_io_error(&error) == Some(Errno::LOOP) => return Err(not_a_file()),
             Err(error) => return Err(unreadable(error)),
         };
+        let found = file.metadata().await.map_err(unreadable)?;
         if !found.is_file() {
-            // Reading a pipe or a device might never end.
-            return Err(Failure::permanent("EBB_OUTPUT is no longer a regular file"));
+            return Err(not_a_file());
         }
         if found.len() > MAX_OUTPUT_BYTES as u64 {
             return Err(crate::task_runners::too_large(found.len()));
         }
-        parse(&fs::read(&path).await.map_err(unreadable)?)
+        let mut bytes = Vec::new();
+        file.take(MAX_OUTPUT_BYTES as u64 + 1).read_to_end(&mut bytes).await.map_err(unreadable)?;
+        parse(&bytes)
     }
 
     /// Removes the directory in a blocking thread: it may contain many files.
@@ -74,6 +87,10 @@ impl Scratch {
         // Leftovers do no harm: the directory's name is never used again.
         let _ = tokio::task::spawn_blocking(|| self.root.close()).await;
     }
+}
+
+fn not_a_file() -> Failure {
+    Failure::permanent("EBB_OUTPUT is no longer a regular file")
 }
 
 fn parse(bytes: &[u8]) -> Result<Value, Failure> {

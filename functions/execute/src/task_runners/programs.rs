@@ -71,16 +71,21 @@ async fn run(
     context: &Context,
 ) -> Result<Value, Unfinished> {
     let scratch = Scratch::prepare(job, context).await?;
+    let mut script = None;
     let (interpreter, program) = match settings.program {
         // The word after the command line is its `$0`; arguments follow.
         What::Command(line) => (&BASH, vec!["-c".into(), line.into(), "bash".into()]),
-        What::Script(path) => (interpreter, vec![process::script(&path, context)?.into()]),
+        What::Script(path) => {
+            let path = process::script(&path, &scratch, context).await?;
+            script = Some(path.clone());
+            (interpreter, vec![path.into()])
+        }
         // In a file rather than with `-c`: tracebacks quote the line, and the length is not limited.
         What::Code(code) => (interpreter, vec![scratch.write("code", code).await?.into()]),
     };
     let options = interpreter.options.iter().map(OsString::from);
     let arguments = options.chain(program).chain(settings.args.into_iter().map(OsString::from)).collect();
     let Interpreter { name, remedy, .. } = *interpreter;
-    let program = Program { name, remedy, arguments, environment: settings.env };
+    let program = Program { name, remedy, arguments, environment: settings.env, script };
     process::run(program, scratch, job, context).await
 }

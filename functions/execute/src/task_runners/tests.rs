@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use host::EgressPolicy;
-use model::{ErrorClass, Failure, RunId, TaskIndex, TaskKey, TaskKind, TenantId};
+use model::{ErrorClass, Failure, NetworkAccess, Resources, RunId, TaskIndex, TaskKey, TaskKind, TenantId};
 use store::{LogChunk, LogLine};
 use testkit::ManualClock;
 
@@ -83,6 +83,8 @@ fn job(kind: &str, config: Value) -> Job {
         config,
         document: json!({"inputs": {"day": "2026-01-01"}, "outputs": {}, "task": {"name": "load", "attempt": 2}}),
         timeout: Duration::from_secs(60),
+        resources: Resources::default(),
+        network: NetworkAccess::Shared,
     }
 }
 

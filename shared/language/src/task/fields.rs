@@ -1,6 +1,6 @@
 //! The fields of tasks: in a workflow, in a fan-out, and in a file of their own.
 
-use model::{Aggregation, TaskKind, Tolerance, TriggerRule};
+use model::{Aggregation, NetworkAccess, TaskKind, Tolerance, TriggerRule};
 use serde_json::json;
 
 use crate::callbacks::Callbacks;
@@ -10,10 +10,11 @@ use crate::fan;
 use crate::names;
 use crate::node::Node;
 use crate::read::{self, Word};
+use crate::resources::{self, ResourceParts};
 use crate::retry::RetryParts;
 use crate::shape::{
-    self, Given, Record, Shape, any, custom, defined, expression, flag, given, node, record, refer, required,
-    signed, text, whole, with_default,
+    self, Given, Record, Shape, any, choice, custom, defined, expression, flag, given, node, record, refer,
+    required, signed, text, whole, with_default,
 };
 use crate::suggest;
 use crate::switch::{self, CaseParts};
@@ -55,15 +56,21 @@ record! {
         pool: String = plain_name(),
         /// Where slots are scarce, a higher priority goes first.
         priority: i32 = signed(PRIORITIES),
+        /// The maximum amounts that its program may use.
+        resources: ResourceParts = defined("resources", shape::record()),
+        /// What its program may reach over the network: `shared`, as its worker, or `none`; default `shared`.
+        network: NetworkAccess = choice(resources::NETWORKS),
     }
 }
 
 impl Settings {
-    /// These settings over others, with the retry policies merged field by field.
+    /// These settings over others, with the retry policies and resources merged field by field.
     pub(super) fn over(self, other: &Self) -> Self {
         let policies = [&self.retry_policy, &other.retry_policy].map(|policy| policy.unwrap_or_default());
         let [own, others] = policies;
-        Self { retry_policy: Some(own.or(others)), ..self.or(other.clone()) }
+        let resources = [&self.resources, &other.resources].map(|resources| resources.unwrap_or_default());
+        let resources = Some(resources[0].or(resources[1]));
+        Self { retry_policy: Some(own.or(others)), resources, ..self.or(other.clone()) }
     }
 }
 

@@ -1,0 +1,45 @@
+//! The processes that descend from this one.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// Sends SIGKILL to all descendants until no more of them appear.
+///
+/// A process may fork between the look and the signal, so one pass is not enough: what it forked is found by the next.
+pub(crate) fn kill_all() {
+    let mut killed = BTreeSet::new();
+    loop {
+        let alive: Vec<i32> = of_this_process().into_iter().filter(|pid| !killed.contains(pid)).collect();
+        if alive.is_empty() {
+            return;
+        }
+        for pid in alive {
+            // It may have ended by itself.
+            let _ = Pid::from_raw(pid).map(|pid| kill_process(pid, Signal::KILL));
+            killed.insert(pid);
+        }
+    }
+}
+
+/// All descendants of this process; orphans included, if this process adopts them.
+fn of_this_process() -> Vec<i32> {
+    let mut found: Vec<i32> = children(&std::process::id().to_string());
+    let mut next = 0;
+    while let Some(pid) = found.get(next) {
+        let more = children(&pid.to_string());
+        found.extend(more);
+        next += 1;
+    }
+    found
+}
+
+/// The children of a process. The system lists them by the thread that started them.
+fn children(pid: &str) -> Vec<i32> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let lists = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
+    lists
+        .flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>())
+        .collect()
+}

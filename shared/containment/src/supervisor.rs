@@ -1,0 +1,169 @@
+//! The supervisor: starts the program, adopts its orphans, and ends after the last of them.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Read, Write};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, kill_process_group};
+
+use crate::plan::Plan;
+use crate::{descendants, restrict};
+
+/// The first argument of an executable that shall supervise instead of doing its own work.
+const SUPERVISE: &str = "__supervise";
+
+/// The byte on the supervisor's standard input that has it terminate the program.
+pub const TERMINATE: u8 = b't';
+
+/// How long the children of a program may continue after it has ended.
+const ORPHAN_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// The exit code where the program could not be started, as shells use it.
+const NOT_STARTED: u8 = 125;
+const NOT_EXECUTABLE: u8 = 126;
+const NOT_FOUND: u8 = 127;
+
+/// The arguments with which this process's executable supervises a program.
+pub fn supervisor_arguments(plan: &Plan, program: impl Into<OsString>) -> [OsString; 3] {
+    let plan = serde_json::to_string(plan).expect("a plan contains only paths in UTF-8 and numbers");
+    [SUPERVISE.into(), plan.into(), program.into()]
+}
+
+/// Whether the `main` of this executable supervises when it is asked to.
+static CAN_SUPERVISE: AtomicBool = AtomicBool::new(false);
+
+/// Supervises a program, if this process was started for that. Call it first in `main`, before any thread exists.
+pub fn supervise() -> Option<ExitCode> {
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next().is_some_and(|first| first == SUPERVISE) {
+        return Some(run(arguments).unwrap_or_else(|error| refuse(NOT_STARTED, &error)));
+    }
+    CAN_SUPERVISE.store(true, Ordering::Relaxed);
+    None
+}
+
+/// Whether this executable can be started again as a supervisor: its `main` began with [`supervise`].
+pub fn can_supervise() -> bool {
+    CAN_SUPERVISE.load(Ordering::Relaxed)
+}
+
+fn refuse(code: u8, error: &dyn std::fmt::Display) -> ExitCode {
+    let _ = writeln!(io::stderr(), "{error}");
+    ExitCode::from(code)
+}
+
+fn run(mut arguments: impl Iterator<Item = OsString>) -> io::Result<ExitCode> {
+    let missing = || io::Error::other("the supervisor was started without a plan or a program");
+    let plan = arguments.next().ok_or_else(missing)?;
+    let plan: Plan = serde_json::from_slice(plan.as_encoded_bytes())?;
+    let name = arguments.next().ok_or_else(missing)?;
+    restrict::enter(plan.network)?;
+    adopt_orphans()?;
+    let program = match start(plan, candidates(&name), arguments.collect()) {
+        Ok(program) => program,
+        Err(error) => {
+            let code = match error.kind() {
+                io::ErrorKind::NotFound => NOT_FOUND,
+                io::ErrorKind::PermissionDenied => NOT_EXECUTABLE,
+                _ => NOT_STARTED,
+            };
+            return Ok(refuse(code, &format_args!("cannot start {}: {error}", name.display())));
+        }
+    };
+    thread::spawn(move || obey(program));
+    let status = wait_for_all(program)?;
+    Ok(end_like(status))
+}
+
+#[cfg(target_os = "linux")]
+fn adopt_orphans() -> io::Result<()> {
+    rustix::process::setsid()?;
+    Ok(rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn adopt_orphans() -> io::Result<()> {
+    rustix::process::setsid()?;
+    Ok(())
+}
+
+/// The files that a program's name may mean, in the order of `PATH`. They are found before the plan's restrictions apply,
+/// so that a missing program and a hidden one can be told apart.
+fn candidates(name: &OsStr) -> Vec<PathBuf> {
+    if name.as_encoded_bytes().contains(&b'/') {
+        return vec![name.into()];
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).map(|folder| folder.join(name)).filter(|file| file.is_file()).collect()
+}
+
+/// Starts the first of the programs that may be executed, from a thread that takes on the plan's restrictions. The
+/// supervisor itself stays outside of them, so the program cannot signal it.
+fn start(plan: Plan, programs: Vec<PathBuf>, arguments: Vec<OsString>) -> io::Result<Pid> {
+    let starter = thread::spawn(move || {
+        restrict::restrict(&plan)?;
+        let mut result = Err(io::Error::new(io::ErrorKind::NotFound, "it is not on the PATH of this worker"));
+        for program in programs {
+            let mut command = Command::new(program);
+            command.args(&arguments).stdin(Stdio::null()).process_group(0);
+            if let Some(user) = plan.user {
+                command.uid(user).gid(user);
+            }
+            result = command.spawn();
+            if result.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied) {
+                continue;
+            }
+            break;
+        }
+        result
+    });
+    let child = starter.join().map_err(|_| io::Error::other("the supervisor failed"))??;
+    Pid::from_raw(child.id().cast_signed()).ok_or_else(|| io::Error::other("the program has no process id"))
+}
+
+/// Obeys the worker. The end of its messages means that it wants the program killed, or that it is dead itself.
+fn obey(program: Pid) {
+    for message in io::stdin().lock().bytes() {
+        if matches!(message, Ok(TERMINATE)) {
+            // It may have ended by itself.
+            let _ = kill_process_group(program, Signal::TERM);
+        }
+    }
+    descendants::kill_all();
+}
+
+/// Waits for the program and everything that it leaves behind. Returns the program's own status.
+fn wait_for_all(program: Pid) -> io::Result<WaitStatus> {
+    let mut ended = None;
+    loop {
+        match rustix::process::wait(WaitOptions::empty()) {
+            Ok(Some((pid, status))) if pid == program => {
+                ended = Some(status);
+                thread::spawn(|| {
+                    thread::sleep(ORPHAN_TIMEOUT);
+                    descendants::kill_all();
+                });
+            }
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(Errno::CHILD) => {
+                return ended.ok_or_else(|| io::Error::other("the program was never started"));
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Ends this process the way the program ended.
+fn end_like(status: WaitStatus) -> ExitCode {
+    if let Some(signal) = status.terminating_signal().and_then(Signal::from_named_raw) {
+        let _ = kill_process(rustix::process::getpid(), signal);
+    }
+    let code = status.exit_status().unwrap_or_else(|| 128 + status.terminating_signal().unwrap_or(0));
+    ExitCode::from(u8::try_from(code).unwrap_or(NOT_STARTED))
+}

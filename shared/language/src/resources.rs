@@ -1,0 +1,50 @@
+//! `resources` and `network` of a task, as written.
+
+use model::Resources;
+use serde_json::json;
+
+use crate::diagnostic::Report;
+use crate::node::{Data, Node};
+use crate::shape::{Shape, custom, record, whole};
+use crate::size::{self, Size};
+
+const MAX_CPUS: u32 = 1_024;
+const MAX_PROCESSES: u32 = 1_000_000;
+
+record! {
+    /// The maximum amounts that a task's program may use.
+    #[derive(Clone, Copy, Debug, Default)]
+    pub(crate) struct ResourceParts as "`resources`" {
+        /// The number of CPUs.
+        cpu: u32 = whole(1..=MAX_CPUS),
+        /// The memory of each process, such as `512Mi` or `2Gi`.
+        memory: Size = size(),
+        /// The size of each file that it writes, such as `10Gi`.
+        disk: Size = size(),
+        /// The number of processes and threads.
+        processes: u32 = whole(1..=MAX_PROCESSES),
+    }
+}
+
+impl ResourceParts {
+    pub(crate) fn complete(self) -> Resources {
+        let (memory, disk) = (self.memory.map(|size| size.0), self.disk.map(|size| size.0));
+        Resources { cpu: self.cpu, memory, disk, processes: self.processes }
+    }
+}
+
+/// A number of bytes, with or without a unit.
+fn size<'n>() -> impl Shape<'n, Value = Size> {
+    let schema = || json!({"type": ["string", "integer"], "pattern": size::PATTERN, "minimum": 1, "examples": ["512Mi", "2Gi"]});
+    let read = |node: &Node, report: &mut Report<'_>| {
+        let text = match &node.data {
+            Data::Text(text) => text.clone(),
+            _ => node.to_json().to_string(),
+        };
+        text.parse().map_err(|problem: size::NotASize| report.add(&node.at, problem.to_string(), None)).ok()
+    };
+    custom(read, schema)
+}
+
+/// The names of network accesses that a task may ask for.
+pub(crate) const NETWORKS: [&str; 2] = ["shared", "none"];

@@ -1,0 +1,45 @@
+//! What a task's program may use and reach.
+
+use serde::{Deserialize, Serialize};
+
+/// The maximum amounts that a task's program may use.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Resources {
+    /// The number of CPUs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<u32>,
+    /// The memory of each process, in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<u64>,
+    /// The size of each file that it writes, in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk: Option<u64>,
+    /// The number of processes and threads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processes: Option<u32>,
+}
+
+impl Resources {
+    /// Whether nothing is limited.
+    pub fn is_unlimited(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// What a task's program may reach over the network.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NetworkAccess {
+    /// Whatever its worker reaches.
+    #[default]
+    Shared,
+    /// Nothing, not even the worker's own machine.
+    None,
+}
+
+impl NetworkAccess {
+    /// Whether it is the worker's own.
+    pub fn is_shared(&self) -> bool {
+        *self == Self::Shared
+    }
+}

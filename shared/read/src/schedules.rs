@@ -4,7 +4,7 @@ use auth::Permission;
 use model::{Instant, RunId};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
-use store::{ScheduleRecord, schedule_of_date, select, storable};
+use store::{MAX_PAGE_BYTES, ScheduleRecord, schedule_of_date, select, storable};
 
 use crate::{Listing, Reader, Result};
 
@@ -32,9 +32,10 @@ impl Reader {
         self.caller.check_some(Permission::Read)?;
         let mut connection = self.connection().await?;
         let rows = limit.saturating_add(1);
-        let found = select::schedules(&mut *connection, self.tenant(), workflow, after, rows).await?;
+        let found =
+            select::schedules(&mut *connection, self.tenant(), workflow, after, rows, MAX_PAGE_BYTES).await?;
         let place = |record: &ScheduleRecord| (record.workflow.clone(), record.schedule.name.clone());
-        let page = Listing::new(found, limit, place);
+        let page = Listing::bounded(found, limit, place);
         Ok(page.only(|record| self.may(Permission::Read, &record.workflow)))
     }
 

@@ -2,7 +2,7 @@
 
 use auth::{Denied, Permission};
 use model::TriggerKey;
-use store::{TriggerEvent, TriggerFilter, TriggerRecord, select};
+use store::{MAX_PAGE_BYTES, TriggerEvent, TriggerFilter, TriggerRecord, select};
 
 use crate::{Listing, Reader, Result};
 
@@ -32,9 +32,10 @@ impl Reader {
     ) -> Result<Listing<TriggerRecord, (String, String)>> {
         self.caller.check_some(Permission::Read)?;
         let filter = TriggerFilter { workflow, after, limit: limit.saturating_add(1) };
-        let found = select::triggers(&mut *self.connection().await?, self.tenant(), &filter).await?;
+        let mut connection = self.connection().await?;
+        let found = select::triggers(&mut *connection, self.tenant(), &filter, MAX_PAGE_BYTES).await?;
         let place = |record: &TriggerRecord| (record.key.workflow.clone(), record.key.name.clone());
-        let page = Listing::new(found, limit, place);
+        let page = Listing::bounded(found, limit, place);
         Ok(page.only(|record| self.may(Permission::Read, &record.key.workflow)))
     }
 }

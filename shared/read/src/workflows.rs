@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use auth::{Denied, Permission};
 use model::Instant;
 use sqlx::AssertSqlSafe;
-use store::{VersionRecord, WorkflowRecord, rows, select, storable};
+use store::{Bounded, MAX_PAGE_BYTES, VersionRecord, WorkflowRecord, bounded, rows, select, storable};
 
 use crate::{Listing, Reader, Result, listing};
 
@@ -80,15 +80,15 @@ impl Reader {
         limit: u32,
     ) -> Result<Listing<VersionRecord, i32>> {
         self.check_workflow(Permission::Read, workflow)?;
+        let mut connection = self.connection().await?;
         let found = sqlx::query(include_str!("../queries/list_versions.sql"))
             .bind(self.tenant().0)
             .bind(storable(workflow))
             .bind(before)
             .bind(listing::rows(limit))
-            .fetch_all(&mut *self.connection().await?)
-            .await?;
-        let found = found.iter().map(rows::version).collect::<store::Result<_>>()?;
-        Ok(Listing::new(found, limit, |version: &VersionRecord| version.number))
+            .fetch(&mut *connection);
+        let found = bounded::rows(found, MAX_PAGE_BYTES).await?.try_map(|row| rows::version(&row))?;
+        Ok(Listing::bounded(found, limit, |version: &VersionRecord| version.number))
     }
 
     /// The version of a workflow with that number.
@@ -110,9 +110,11 @@ impl Reader {
         let at_once = if picky { PAGE_SIZE } else { filter.limit.saturating_add(1) };
         let (mut after, mut found, mut examined) = (filter.after.clone(), Vec::new(), 0);
         let left_off = loop {
-            let rows = self.sorted_workflows(filter.sort, after.as_ref(), at_once).await?;
-            let all = rows.len() < at_once as usize;
-            examined += rows.len();
+            let Bounded { items: rows, cut } =
+                self.sorted_workflows(filter.sort, after.as_ref(), at_once).await?;
+            let all = !cut && rows.len() < at_once as usize;
+            // Definitions are large: a page that was cut for its size is not filled up.
+            examined += if cut { MAX_EXAMINED } else { rows.len() };
             after = rows.last().map(place).or(after);
             found.extend(rows.into_iter().filter(passes));
             match (all, found.len() > filter.limit as usize || examined >= MAX_EXAMINED) {
@@ -131,7 +133,7 @@ impl Reader {
         sort: WorkflowSort,
         after: Option<&WorkflowCursor>,
         limit: u32,
-    ) -> Result<Vec<WorkflowRecord>> {
+    ) -> Result<Bounded<WorkflowRecord>> {
         let (statement, by_change) = match sort {
             WorkflowSort::Name => (0, false),
             WorkflowSort::NameDown => (1, false),
@@ -145,8 +147,9 @@ impl Reader {
         if by_change {
             query = query.bind(after.map(|(updated_at, _)| *updated_at));
         }
-        let found = query.fetch_all(&mut *self.connection().await?).await?;
-        Ok(found.iter().map(rows::workflow).collect::<store::Result<_>>()?)
+        let mut connection = self.connection().await?;
+        let found = bounded::rows(query.fetch(&mut *connection), MAX_PAGE_BYTES).await?;
+        Ok(found.try_map(|row| rows::workflow(&row))?)
     }
 }
 

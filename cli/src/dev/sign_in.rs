@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use auth::{Issuer, Keys, Provider, Seal, SignIn, Verifier};
 use axum::Router;
-use axum::extract::{Form, Query, State};
-use axum::http::StatusCode;
+use axum::extract::{Form, Query, Request, State};
+use axum::http::uri::Authority;
+use axum::http::{StatusCode, Uri, header};
+use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
 use bus::SystemClock;
@@ -73,10 +75,32 @@ fn redirect_url(url: &str) -> String {
 /// The provider's endpoints, for the console at an address.
 pub(super) fn router(issuer: Arc<Issuer>, url: &str) -> Router {
     let local = Local { issuer, seal: Seal::random(), redirect_url: redirect_url(url) };
+    let own = url.parse::<Uri>().ok().and_then(|url| url.authority().cloned());
     Router::new()
         .route("/issuer/authorize", get(authorize))
         .route("/issuer/token", post(exchange))
+        .layer(from_fn_with_state(own, check_host))
         .with_state(local)
+}
+
+/// Refuses requests that name another host: a web site can make its own name point to this machine.
+async fn check_host(State(own): State<Option<Authority>>, request: Request, next: Next) -> Response {
+    let sent = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
+    let sent = sent.and_then(|host| host.parse::<Authority>().ok()).or(request.uri().authority().cloned());
+    if is_own(own.as_ref(), sent.as_ref()) {
+        return next.run(request).await;
+    }
+    let message = "the local provider serves this machine only: use the address that `ebb dev` printed\n";
+    (StatusCode::MISDIRECTED_REQUEST, message).into_response()
+}
+
+/// Whether a host is the one that the provider serves, or the same port by another name of this machine.
+fn is_own(own: Option<&Authority>, sent: Option<&Authority>) -> bool {
+    let is_local = |host: &Authority| matches!(host.host(), "localhost" | "127.0.0.1" | "[::1]");
+    match (own, sent) {
+        (Some(own), Some(sent)) => sent == own || is_local(sent) && sent.port_u16() == own.port_u16(),
+        _ => false,
+    }
 }
 
 /// Redirects back with a code: the admin, the only user, has just clicked.
@@ -114,4 +138,36 @@ async fn exchange(State(local): State<Local>, Form(exchange): Form<Exchange>) ->
         "exp": (now + CODE_TTL).timestamp(),
     }));
     axum::Json(json!({"id_token": token, "token_type": "Bearer"})).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+    use tower::ServiceExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_provider_signs_in_for_its_own_host_only() {
+        let issuer = Arc::new(Issuer::generate("http://127.0.0.1:8480"));
+        let router = router(issuer, "http://127.0.0.1:8480");
+        for (host, served) in [
+            (Some("127.0.0.1:8480"), true),
+            (Some("localhost:8480"), true),
+            (Some("127.0.0.1:9999"), false),
+            (Some("attacker.example:8480"), false),
+            (Some("127.0.0.1.attacker.example"), false),
+            (None, false),
+        ] {
+            for (method, path) in [("GET", "/issuer/authorize"), ("POST", "/issuer/token")] {
+                let mut request = Request::builder().method(method).uri(path);
+                if let Some(host) = host {
+                    request = request.header(header::HOST, host);
+                }
+                let response = router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
+                let misdirected = response.status() == StatusCode::MISDIRECTED_REQUEST;
+                assert_eq!(misdirected, !served, "{method} {path} {host:?}: {}", response.status());
+            }
+        }
+    }
 }

@@ -1,5 +1,7 @@
 //! What happens, as it happens, for pages that are open.
 
+use api::access::Credentials;
+use auth::Caller;
 use axum::Extension;
 use axum::body::Body;
 use axum::http::{HeaderMap, Request, Uri};
@@ -22,6 +24,11 @@ pub(crate) async fn events(
     if let Some(last) = headers.get("last-event-id") {
         request = request.header("last-event-id", last);
     }
+    let credentials = match visitor.caller == Caller::local() {
+        true => Credentials::local(),
+        false => Credentials::of(&headers),
+    };
+    request = request.extension(credentials);
     if let Some(Extension(stopping)) = stopping {
         request = request.extension(stopping);
     }

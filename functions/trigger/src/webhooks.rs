@@ -5,6 +5,7 @@
 //! no request is accepted twice. `X-Ebb-Id` identifies the event: sent again with a new signature, it starts no second run.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use api::Api;
 use aws_lc_rs::hmac;
@@ -26,6 +27,16 @@ const MAX_BODY_BYTES: usize = 1024 * 1024;
 const MAX_CLOCK_SKEW: i64 = 300;
 
 const MAX_ID_LENGTH: usize = 256;
+
+/// Stands for a tenant that does not exist: it has no triggers.
+const NO_TENANT: TenantId = TenantId(-1);
+
+/// The secret of webhooks that do not exist.
+static NO_SECRET: LazyLock<[u8; 32]> = LazyLock::new(|| {
+    let mut secret = [0; 32];
+    aws_lc_rs::rand::fill(&mut secret).expect("the system provides random bytes");
+    secret
+});
 
 #[derive(Clone)]
 struct Shared {
@@ -58,7 +69,7 @@ async fn receive_for_tenant(
     request: Request,
 ) -> Result<(StatusCode, Json<Value>), Problem> {
     let store = shared.app.runtime.store().clone();
-    let tenant = store.tenant_named(&tenant).await?.ok_or_else(rejected)?;
+    let tenant = store.tenant_named(&tenant).await?.unwrap_or(NO_TENANT);
     receive_at(shared, TriggerKey { tenant, workflow, name }, request).await
 }
 
@@ -69,8 +80,11 @@ async fn receive_at(
 ) -> Result<(StatusCode, Json<Value>), Problem> {
     let (parts, body) = request.into_parts();
     let body = read_body(body, MAX_BODY_BYTES).await?;
-    let (record, secret) = find(&shared, &key).await?;
-    let signature = check(&parts.headers, &body, secret.as_bytes(), shared.app.now())?;
+    let found = find(&shared, &key).await?;
+    // Where there is no such webhook, the same is computed with a secret that nobody knows.
+    let secret = found.as_ref().map_or(NO_SECRET.as_slice(), |(_, secret)| secret.as_bytes());
+    let signature = check(&parts.headers, &body, secret, shared.app.now())?;
+    let (record, _) = found.ok_or_else(rejected)?;
     if let Some(pause) = &record.paused {
         let message = format!("the trigger is paused: {}", pause.reason);
         return Err(Problem::new(StatusCode::CONFLICT, "paused", message));
@@ -99,20 +113,18 @@ fn rejected() -> Problem {
     Problem::unauthorized("there is no such webhook, or the signature is invalid")
 }
 
-/// The trigger and its secret. A caller without the secret does not learn whether the trigger exists.
-async fn find(shared: &Shared, key: &TriggerKey) -> Result<(TriggerRecord, String), Problem> {
-    let found = shared.app.runtime.store().trigger(key).await?;
-    let record = found.ok_or_else(rejected)?;
-    let TriggerOn::Webhook { secret } = &record.trigger.on else { return Err(rejected()) };
+/// The trigger and its secret; none if there is no such webhook, or its secret cannot be read. A caller without the secret
+/// does not learn which.
+async fn find(shared: &Shared, key: &TriggerKey) -> Result<Option<(TriggerRecord, String)>, Problem> {
+    let Some(record) = shared.app.runtime.store().trigger(key).await? else { return Ok(None) };
+    let TriggerOn::Webhook { secret } = &record.trigger.on else { return Ok(None) };
     let secret = secret.clone();
-    let mut resolved = shared.secrets.resolve([secret.clone()].into()).await.map_err(|failure| {
-        warn!("Cannot check a webhook of `{}`: {}", key.workflow, failure.message);
-        Problem::unavailable("cannot read the webhook's secret")
-    })?;
-    match resolved.remove(&secret) {
-        Some(Value::String(text)) if !text.is_empty() => Ok((record, text)),
-        _ => Err(Problem::unavailable("the webhook's secret is empty")),
+    match shared.secrets.resolve([secret.clone()].into()).await.map(|mut resolved| resolved.remove(&secret)) {
+        Ok(Some(Value::String(text))) if !text.is_empty() => return Ok(Some((record, text))),
+        Ok(_) => warn!("Rejecting a webhook of `{}`: its secret is empty", key.workflow),
+        Err(failure) => warn!("Rejecting a webhook of `{}`: {}", key.workflow, failure.message),
     }
+    Ok(None)
 }
 
 /// Checks timestamp and signature. Returns the signature in canonical form, since it is stored.

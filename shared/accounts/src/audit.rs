@@ -8,7 +8,9 @@ use sqlx::Row;
 use sqlx::postgres::PgRow;
 use sqlx::types::Json;
 
-use crate::{Accounts, MAX_PRUNED, Result};
+use store::MAX_PAGE_BYTES;
+
+use crate::{Accounts, Bounded, MAX_PRUNED, Result};
 
 pub(crate) use writer::Writer;
 
@@ -87,7 +89,7 @@ impl Accounts {
         &self,
         tenant: TenantId,
         filter: &AuditFilter,
-    ) -> Result<Vec<(i64, AuditEntry)>> {
+    ) -> Result<Bounded<(i64, AuditEntry)>> {
         let found = sqlx::query(include_str!("../queries/list_audit_entries.sql"))
             // Planned for each call: which index serves depends on which filters are given.
             .persistent(false)
@@ -99,9 +101,8 @@ impl Accounts {
             .bind(filter.to)
             .bind(filter.after)
             .bind(i64::from(filter.limit))
-            .fetch_all(self.pool())
-            .await?;
-        found.iter().map(read).collect()
+            .fetch(self.pool());
+        store::bounded::rows(found, MAX_PAGE_BYTES).await?.try_map(|row| read(&row))
     }
 
     pub(crate) async fn prune_audit_entries(&self, before: Instant) -> Result<u64> {

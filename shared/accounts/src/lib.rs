@@ -23,7 +23,7 @@ pub use audit::{AuditEntry, AuditFilter};
 pub use grants::GrantRecord;
 pub use idempotency::{Claim, IdempotencyKey, RecordedResponse};
 pub use scope::{IdentityFilter, Scope};
-pub use store::{Error, Result};
+pub use store::{Bounded, Error, Result};
 pub use tokens::{Bearer, NewToken, TokenRecord};
 
 /// A revocation takes effect on every instance within this.

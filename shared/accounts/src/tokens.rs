@@ -109,7 +109,8 @@ impl Accounts {
                 }
                 let left = found.as_ref().map_or(CACHE_TTL, |record| record.expires_at - now);
                 let known = found.and_then(|record| {
-                    let name = format!("token:{}", record.name);
+                    // Names are not unique, callers are.
+                    let name = format!("token:{}:{}", record.name, record.id);
                     let identity = Identity { name, email: None, groups: Vec::new() };
                     Some((identity, vec![record.scope.grant()?]))
                 });

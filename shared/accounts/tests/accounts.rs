@@ -167,7 +167,7 @@ fn entry(second: i64, actor: &str, target: &str) -> AuditEntry {
 
 async fn entries(accounts: &Accounts, filter: AuditFilter) -> Vec<AuditEntry> {
     let found = accounts.audit_entries(TENANT, &AuditFilter { limit: 100, ..filter }).await.unwrap();
-    found.into_iter().map(|(_, entry)| entry).collect()
+    found.items.into_iter().map(|(_, entry)| entry).collect()
 }
 
 #[tokio::test]
@@ -180,10 +180,10 @@ async fn audit_entries_are_listed_newest_first_by_tenant_and_page() {
     let newest_first: Vec<AuditEntry> = all.iter().rev().cloned().collect();
     assert_eq!(entries(&accounts, AuditFilter::default()).await, newest_first);
     let two = AuditFilter { limit: 2, ..AuditFilter::default() };
-    let first = accounts.audit_entries(TENANT, &two).await.unwrap();
+    let first = accounts.audit_entries(TENANT, &two).await.unwrap().items;
     let after = AuditFilter { after: Some(first[1].0), ..AuditFilter::default() };
     assert_eq!(entries(&accounts, after).await, newest_first[2..]);
-    assert_eq!(accounts.audit_entries(TenantId(77), &two).await.unwrap(), []);
+    assert_eq!(accounts.audit_entries(TenantId(77), &two).await.unwrap().items, []);
 }
 
 #[tokio::test]

@@ -1,10 +1,12 @@
 //! Who calls, and what they may do.
 
+mod credentials;
 mod grants;
 mod guard;
 mod proxy;
 mod quotas;
 mod rates;
+mod reach;
 mod session;
 mod tenants;
 mod timeouts;
@@ -22,12 +24,14 @@ use host::config::ApiConfig;
 
 use crate::{Api, Caller};
 
+pub use credentials::Credentials;
 pub use grants::{GrantBody, GrantView};
 pub(crate) use grants::{delete_grant, get_grants, post_grant};
 pub(crate) use guard::guard;
 pub use proxy::is_same_origin;
 pub use quotas::Quotas;
 pub use rates::Rates;
+pub(crate) use reach::check_reach;
 pub use session::{CSRF_HEADER, LOGIN_PREFIX, LOGIN_TTL, SESSION_TTL, Session, Sessions, TENANT_COOKIE};
 pub use tokens::{TokenBody, TokenView};
 pub(crate) use tokens::{delete_token, get_tokens, post_token};
@@ -59,10 +63,10 @@ impl Access {
     }
 
     /// The access rules of a function's configuration.
-    pub fn configured(config: &ApiConfig) -> Result<Self, auth::Error> {
+    pub fn configured(config: &ApiConfig, run_quota: u32) -> Result<Self, auth::Error> {
         let bound = |rate: u32| (rate > 0).then_some(rate);
         let rates = Rates { caller: bound(config.rate_per_caller), tenant: bound(config.rate_per_tenant) };
-        let quotas = Quotas { runs: bound(config.run_quota), workflows: bound(config.workflow_quota) };
+        let quotas = Quotas { runs: bound(run_quota), workflows: bound(config.workflow_quota) };
         let access =
             Self::new(config.authenticator()?, config.policy.clone()).with_rates(rates).with_quotas(quotas);
         let (Some(sign_in), Some(settings)) = (config.sign_in()?, &config.sign_in) else { return Ok(access) };

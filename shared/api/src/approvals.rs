@@ -157,6 +157,16 @@ fn check_approver(form: &ApprovalForm, spec: &TaskSpec, caller: &Caller) -> Resu
     Err(Problem::new(StatusCode::FORBIDDEN, "forbidden", message))
 }
 
+/// Refuses to mark an approval for people who are not among its approvers: marking decides it, too. A fan-out of approvals
+/// counts as one.
+pub(crate) fn check_may_mark(spec: &TaskSpec, caller: &Caller) -> Result<(), Problem> {
+    let decided = spec.fan_out.as_ref().map_or(spec, |fan_out| &fan_out.task);
+    match ApprovalForm::of(decided)? {
+        Some(form) => check_approver(&form, spec, caller),
+        None => Ok(()),
+    }
+}
+
 /// Refuses an answer without a required field, or with an unknown one.
 fn check_fields(form: &ApprovalForm, given: &Map<String, Value>) -> Result<(), Problem> {
     let problems = form.0.problems(given);

@@ -1,6 +1,6 @@
 //! The audit log: who changed what, when and from where; searched and exported.
 
-use accounts::{AuditEntry, AuditFilter};
+use accounts::{AuditEntry, AuditFilter, Bounded};
 use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
@@ -32,9 +32,11 @@ pub struct ListQuery {
     pub text: Option<String>,
     /// Only from this instant on.
     #[schemars(with = "Option<Time>")]
+    #[serde(default, deserialize_with = "model::instant::deserialize_option")]
     pub from: Option<Instant>,
     /// Only before this instant.
     #[schemars(with = "Option<Time>")]
+    #[serde(default, deserialize_with = "model::instant::deserialize_option")]
     pub to: Option<Instant>,
     /// The maximum number of items.
     #[schemars(range(min = 1, max = 100))]
@@ -49,9 +51,11 @@ pub struct ListQuery {
 pub struct ExportQuery {
     /// Only from this instant on.
     #[schemars(with = "Option<Time>")]
+    #[serde(default, deserialize_with = "model::instant::deserialize_option")]
     pub from: Option<Instant>,
     /// Only before this instant.
     #[schemars(with = "Option<Time>")]
+    #[serde(default, deserialize_with = "model::instant::deserialize_option")]
     pub to: Option<Instant>,
 }
 
@@ -118,7 +122,7 @@ pub async fn list(api: &Api, caller: &Caller, query: &ListQuery) -> Result<Page<
         limit: wanted.rows(),
     };
     let rows = api.accounts.audit_entries(caller.tenant, &filter).await?;
-    Ok(wanted.page(rows, |(id, _)| *id).map(AuditEntryView::from))
+    Ok(wanted.bounded_page(rows, |(id, _)| *id).map(AuditEntryView::from))
 }
 
 pub(crate) async fn get_list(
@@ -139,8 +143,9 @@ pub(crate) async fn get_export(
         AuditFilter { from: query.from, to: query.to, limit: EXPORT_BATCH, ..AuditFilter::default() };
     let lines = stream::try_unfold((api, caller, Some(filter)), |(api, caller, filter)| async move {
         let Some(filter) = filter else { return Ok::<_, accounts::Error>(None) };
-        let rows = api.accounts.audit_entries(caller.tenant, &filter).await?;
-        let last = rows.last().map(|(id, _)| *id).filter(|_| rows.len() == EXPORT_BATCH as usize);
+        let Bounded { items: rows, cut } = api.accounts.audit_entries(caller.tenant, &filter).await?;
+        let more = cut || rows.len() == EXPORT_BATCH as usize;
+        let last = rows.last().map(|(id, _)| *id).filter(|_| more);
         let mut text = String::new();
         for row in rows {
             text += &serde_json::to_string(&AuditEntryView::from(row)).expect("a view is made of JSON");

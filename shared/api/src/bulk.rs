@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use host::Problem;
 use model::{Instant, RunId};
-use read::{Listing, RunFilter, RunRecord};
+use read::{ListedRun, Listing, RunFilter};
 use runtime::{By, Command, Operation, Settled};
 use serde::{Deserialize, Serialize};
 
@@ -60,9 +60,11 @@ pub struct BulkFilter {
     pub label: Option<String>,
     /// Only those created then or later.
     #[schemars(with = "Option<crate::openapi::shapes::Time>")]
+    #[serde(default, deserialize_with = "model::instant::deserialize_option")]
     pub created_after: Option<Instant>,
     /// Only those created before.
     #[schemars(with = "Option<crate::openapi::shapes::Time>")]
+    #[serde(default, deserialize_with = "model::instant::deserialize_option")]
     pub created_before: Option<Instant>,
 }
 
@@ -131,7 +133,7 @@ pub(crate) async fn post_bulk(
     let filter = RunFilter { after: wanted.after, limit: wanted.limit, ..filter };
     let Page { items, next_cursor } = Page::of(api.reader(&caller).runs().list(Operate, &filter).await?);
     let mut batch = BatchView { count: items.len(), next_cursor, ..BatchView::default() };
-    for run in items.into_iter().map(|record| record.run.id) {
+    for run in items.into_iter().map(|listed| listed.record.run.id) {
         match api.app.runtime.settle(run, command.clone()).await {
             Ok(Settled::Applied) => batch.applied += 1,
             Ok(Settled::Stale | Settled::NoSuchRun) => batch.stale += 1,
@@ -150,7 +152,7 @@ async fn count(api: &Api, caller: &Caller, filter: RunFilter) -> Result<CountVie
         let Listing { items, next } = api.reader(caller).runs().list(Operate, &filter).await?;
         let room = (MAX_LIMIT as usize).saturating_sub(found.sample.len());
         found.count += items.len();
-        found.sample.extend(items.iter().take(room).map(|record: &RunRecord| record.run.id));
+        found.sample.extend(items.iter().take(room).map(|listed: &ListedRun| listed.record.run.id));
         match next {
             None => return Ok(found),
             Some(_) if found.count >= MAX_COUNTED => return Ok(CountView { more: true, ..found }),

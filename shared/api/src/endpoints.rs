@@ -22,7 +22,7 @@ use axum::middleware::from_fn_with_state;
 use axum::routing::{MethodFilter, MethodRouter, on};
 
 use crate::openapi::{Described, Operation, Schemas};
-use crate::{Api, access::guard, mutation};
+use crate::{Api, access::guard, mutation, request};
 
 /// Where a permission is required.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -91,6 +91,16 @@ pub struct Endpoint {
     /// The content type of the response where that is not JSON.
     pub(crate) content_type: Option<&'static str>,
 }
+
+impl Endpoint {
+    /// Whether the response is an event stream, which lasts longer than a request.
+    pub fn is_stream(&self) -> bool {
+        self.content_type == Some(EVENT_STREAM)
+    }
+}
+
+/// The content type of event streams.
+const EVENT_STREAM: &str = "text/event-stream";
 
 /// An endpoint with its handler.
 pub(crate) struct Row {
@@ -233,15 +243,19 @@ pub fn list() -> Vec<Endpoint> {
     rows().into_iter().map(|row| row.endpoint).collect()
 }
 
-/// The router of all endpoints. Every request passes the guard, unless the endpoint is public, and every change passes
-/// [`mutation::pass`].
+/// The router of all endpoints. Every request passes the guard, unless the endpoint is public, and the check of its query;
+/// every change passes [`mutation::pass`].
 pub(crate) fn router(api: &Api) -> Router<Api> {
-    rows().into_iter().fold(Router::new(), |router, Row { endpoint, mut route, .. }| {
+    rows().into_iter().fold(Router::new(), |router, Row { endpoint, mut route, describe }| {
         let endpoint = Arc::new(endpoint);
         if let Some(change) = endpoint.change {
             let state = (api.clone(), endpoint.clone(), change);
             route = route.route_layer(from_fn_with_state(state, mutation::pass));
         }
+        let operation = describe(&mut Schemas::default());
+        let names = operation.query.iter().filter_map(|parameter| parameter["name"].as_str());
+        let known: Arc<[String]> = names.map(str::to_owned).collect();
+        route = route.route_layer(from_fn_with_state(known, request::check_query));
         if let Some(needs) = endpoint.needs {
             let state = (api.clone(), endpoint.clone(), needs);
             route = route.route_layer(from_fn_with_state(state, guard));

@@ -5,6 +5,9 @@ use host::Problem;
 use runtime::Error;
 use serde_json::json;
 
+/// The `Retry-After` of a request beyond a quota, in seconds.
+pub(crate) const RETRY_AFTER: u64 = 10;
+
 /// The response to an error of the runtime.
 pub fn runtime(error: Error) -> Problem {
     let message = error.to_string();
@@ -35,6 +38,7 @@ pub fn runtime(error: Error) -> Problem {
             Problem::new(StatusCode::CONFLICT, "outputs_deleted", message)
         }
         Error::BadBackfill(_) => refused(StatusCode::UNPROCESSABLE_ENTITY, "bad_backfill"),
+        Error::TooManyRuns(_) => Problem::too_many(message, RETRY_AFTER),
         Error::Unwanted => refused(StatusCode::CONFLICT, "unwanted"),
         Error::BadTrigger(_) => refused(StatusCode::UNPROCESSABLE_ENTITY, "bad_event"),
         Error::Bus(_) | Error::Together(_) => Problem::unavailable(message),

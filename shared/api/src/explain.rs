@@ -31,9 +31,6 @@ pub use story::Story;
 /// The maximum number of tasks, or of names in the details of one, in an explanation; the others are counted.
 const MAX_LISTED: usize = 50;
 
-/// How many tasks are read at once. Each may have a large output.
-const MAX_TASKS: u32 = 100;
-
 /// How many events are read at once.
 const MAX_EVENTS: u32 = 1_000;
 
@@ -195,7 +192,7 @@ pub async fn show(
     let reader = api.reader(caller).run(id).await?;
     let run = reader.record().run.clone();
     let graph = tasks::graph(api, &run).await?;
-    let mut tasks = read_tasks(&reader).await?;
+    let mut tasks = reader.outline().await?;
     // Children of fan-outs are left out, except one that was asked for.
     tasks.extend(only.filter(|task| task.child.is_some()));
     let quiet =
@@ -250,19 +247,6 @@ async fn slot_waits(run: &RunReader, tasks: &[Task]) -> Result<BTreeMap<TaskInde
     Ok(found)
 }
 
-async fn read_tasks(run: &RunReader) -> Result<Vec<Task>, Problem> {
-    let mut tasks: Vec<Task> = Vec::new();
-    loop {
-        let after = tasks.last().map(|task| task.index);
-        let rows = run.tasks(None, after, MAX_TASKS).await?;
-        let last = rows.len() < MAX_TASKS as usize;
-        tasks.extend(rows.into_iter().map(|record| record.task));
-        if last {
-            return Ok(tasks);
-        }
-    }
-}
-
 /// The wanted events of a run, except those of the children of fan-outs other than `with`.
 pub(crate) async fn read_events(
     run: &RunReader,
@@ -271,13 +255,10 @@ pub(crate) async fn read_events(
 ) -> Result<Vec<Event>, Problem> {
     let (mut events, mut from) = (Vec::new(), 0);
     loop {
-        let rows = run.own_events(with, from, MAX_EVENTS).await?;
-        let last = rows.len() < MAX_EVENTS as usize;
-        from = rows.last().map_or(from, |(seq, _)| seq + 1);
-        events.extend(rows.into_iter().map(|(_, event)| event).filter(&wanted));
-        if last {
-            return Ok(events);
-        }
+        let page = run.own_events(with, from, MAX_EVENTS).await?;
+        events.extend(page.items.into_iter().map(|(_, event)| event).filter(&wanted));
+        let Some(last) = page.next else { return Ok(events) };
+        from = last + 1;
     }
 }
 

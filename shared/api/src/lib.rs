@@ -56,6 +56,7 @@ use std::sync::Arc;
 use accounts::Accounts;
 use auth::Caller;
 use axum::Router;
+use axum::body::HttpBody;
 use axum::extract::Request;
 use axum::http::{StatusCode, header};
 use axum::middleware::{self, Next};
@@ -72,6 +73,9 @@ pub use runtime::Graph;
 
 /// The maximum size of a request's body, in bytes.
 pub const BODY_LIMIT: usize = 1024 * 1024;
+
+/// The maximum size of a response in bytes. Streams have none: they are sent as they are read.
+pub const RESPONSE_LIMIT: u64 = 32 * 1024 * 1024;
 
 /// Everything that handlers need; cheap to clone.
 #[derive(Clone)]
@@ -101,7 +105,8 @@ impl Api {
             _ => None,
         };
         let links = Links { project, ..Links::local(config.console_url.as_deref().unwrap_or_default()) };
-        let access = Access::configured(access)?.with_attempt_seconds(config.attempt_seconds());
+        let access =
+            Access::configured(access, config.run_quota)?.with_attempt_seconds(config.attempt_seconds());
         let Connected { app, database, accounts } = connected;
         let feed = Feed::default();
         Ok(Some(Self { app, database, accounts, access, links, pages_open: false, feed }))
@@ -151,5 +156,13 @@ async fn bounded(request: Request, next: Next) -> Response {
         return Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", message)
             .into_response();
     }
-    host::request_timeout(request, next).await
+    limited(host::request_timeout(request, next).await)
+}
+
+/// Refuses to send more than the limit. Lists end early, so that no page comes near it; streams have no length.
+fn limited(response: Response) -> Response {
+    match response.body().size_hint().exact().filter(|bytes| *bytes > RESPONSE_LIMIT) {
+        Some(bytes) => Problem::internal(&format!("a response has {bytes} bytes")).into_response(),
+        None => response,
+    }
 }

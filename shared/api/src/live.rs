@@ -6,19 +6,19 @@
 mod feed;
 mod listener;
 mod log;
+mod stay;
 
 use std::convert::Infallible;
 use std::future::Future;
 
 use axum::extract::State;
-use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::response::sse::{Event, Sse};
 use axum::response::{IntoResponse, Response};
-use axum::{Extension, http::header};
 use futures::stream::Stream;
-use host::{Problem, ShutdownNotice};
+use host::Problem;
 use model::{RunId, RunState};
-use read::FeedCursor;
+use read::{ChangeFeed, FeedCursor, Reader};
 use serde::{Deserialize, Serialize};
 
 use crate::request::Query;
@@ -29,6 +29,7 @@ pub use feed::Feed;
 use listener::Listener;
 pub(crate) use log::get_log;
 pub use log::{FollowQuery, FollowedView};
+pub(crate) use stay::Stay;
 
 /// Which events to follow.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
@@ -63,32 +64,38 @@ pub async fn listen(
     caller: &Caller,
     query: LiveQuery,
     last_event: Option<&str>,
-    stopping: impl Future<Output = ()> + Send + 'static,
+    ending: impl Future<Output = ()> + Send + 'static,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>> + Send + 'static>, Problem> {
-    let reader = api.reader(caller);
-    let source = match query.run {
-        Some(run) => reader.run(run).await?.change_feed(),
-        None => reader.change_feed(query.workflow.as_deref())?,
-    };
+    let source = source(&api.reader(caller), &query).await?;
     let subscription = api.feed.subscribe(&api.app.runtime, &source).await?;
     let mut listener = Listener::new(subscription, query);
     if let Some(text) = last_event {
         let missed = source.since(&FeedCursor(text.to_owned()), feed::MAX_ROWS).await?;
         listener.catch_up(&api.app.runtime, missed).await;
     }
-    Ok(Sse::new(listener.into_stream(stopping)))
+    Ok(Sse::new(listener.into_stream(ending)))
+}
+
+/// The change feed, if the reader may follow what the query asks for.
+async fn source(reader: &Reader, query: &LiveQuery) -> read::Result<ChangeFeed> {
+    match query.run {
+        Some(run) => Ok(reader.run(run).await?.change_feed()),
+        None => reader.change_feed(query.workflow.as_deref()),
+    }
 }
 
 pub(crate) async fn get_events(
     State(api): State<Api>,
     caller: Caller,
     Query(query): Query<LiveQuery>,
-    stopping: Option<Extension<ShutdownNotice>>,
+    stay: Stay,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let last_event = last_event(&headers)?;
-    let stopping = stopping.map(|Extension(stopping)| stopping).unwrap_or_default();
-    let events = listen(&api, &caller, query, last_event, stopping.received()).await?;
+    let wanted = query.clone();
+    let check = async move |reader: Reader| source(&reader, &wanted).await.map(drop);
+    let ending = stay.end(api.clone(), caller.clone(), check);
+    let events = listen(&api, &caller, query, last_event, ending).await?;
     Ok((unbuffered(), events).into_response())
 }
 

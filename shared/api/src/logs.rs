@@ -29,6 +29,7 @@ pub struct LogQuery {
 pub struct LineView {
     /// When it was written.
     #[schemars(with = "crate::openapi::shapes::Time")]
+    #[serde(deserialize_with = "model::instant::deserialize")]
     pub at: Instant,
     /// `stdout`, `stderr`, or `system` for our own.
     pub stream: String,
@@ -61,8 +62,8 @@ pub async fn list(
         return Err(Problem::not_found(message));
     }
     let from = wanted.after.map_or(0, |last| last.saturating_add(1));
-    let rows = found.reader.log(found.record.task.index, attempt, from, wanted.rows()).await?;
-    Ok(wanted.page(rows, |(number, _)| *number).map(|(_, line)| line))
+    let lines = found.reader.log(found.record.task.index, attempt, from, wanted.limit).await?;
+    Ok(Page::of(lines).map(|(_, line)| line))
 }
 
 pub(crate) async fn get_lines(

@@ -17,7 +17,7 @@ use sha2::{Digest, Sha256};
 use tracing::{Instrument, Span, error};
 
 use crate::endpoints::{Before, Change, Endpoint, Idempotency};
-use crate::{Api, BODY_LIMIT, Caller, limits, runs, tasks};
+use crate::{Api, BODY_LIMIT, Caller, RESPONSE_LIMIT, limits, runs, tasks};
 
 /// How long a recorded response is sent again.
 const RECORD_TTL: TimeDelta = TimeDelta::hours(24);
@@ -27,9 +27,6 @@ const REQUEST_TIMEOUT: TimeDelta = TimeDelta::minutes(1);
 
 /// A larger response is not recorded, in bytes.
 const MAX_RECORD: usize = 256 * 1024;
-
-/// No response is larger, in bytes.
-const MAX_RESPONSE: usize = 64 * 1024 * 1024;
 
 /// The part of a header that the audit log keeps, in characters.
 const MAX_HEADER: usize = 200;
@@ -122,7 +119,7 @@ impl Mutation {
         if change.idempotency == Idempotency::NeverStored {
             head.headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         }
-        let body = match to_bytes(body, MAX_RESPONSE).await {
+        let body = match to_bytes(body, RESPONSE_LIMIT as usize).await {
             Ok(body) => body,
             Err(error) => return Problem::internal(&error).into_response(),
         };
@@ -192,10 +189,13 @@ fn replay(recorded: RecordedResponse) -> Response {
             response.headers_mut().append(name, value);
         }
     }
+    response.headers_mut().extend([replayed()]);
     response
-        .headers_mut()
-        .insert(HeaderName::from_static("idempotency-replayed"), HeaderValue::from_static("true"));
-    response
+}
+
+/// The header of a response that repeats an earlier one.
+pub(crate) fn replayed() -> (HeaderName, HeaderValue) {
+    (HeaderName::from_static("idempotency-replayed"), HeaderValue::from_static("true"))
 }
 
 /// Keeps a response. The key becomes free again if the response may differ next time or must not be stored.

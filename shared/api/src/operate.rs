@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::request::{self, Path};
 use crate::tasks::Found;
 use crate::views::RunView;
-use crate::{Api, Caller, error, runs, tasks};
+use crate::{Api, Caller, approvals, error, runs, tasks};
 
 /// The reason for a change.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
@@ -99,6 +99,9 @@ async fn operate_on_task(
     operation: Operation,
     reason: Option<String>,
 ) -> Result<Json<RunView>, Problem> {
+    if let Operation::Mark(..) = operation {
+        approvals::check_may_mark(found.spec(), caller)?;
+    }
     let id = found.run.id;
     let settled = settle(api, caller, id, operation.clone(), reason).await?;
     let run = runs::show(api, caller, id).await?;

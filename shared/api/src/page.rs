@@ -1,11 +1,14 @@
 //! Lists in pages: a limited number of items, and an opaque cursor to the next ones.
 
+use accounts::Bounded;
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use host::Problem;
+use model::Instant;
 use read::Listing;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// The default number of items on a page.
 pub const DEFAULT_LIMIT: u32 = 20;
@@ -82,6 +85,13 @@ impl<P: Serialize + DeserializeOwned> Wanted<P> {
         self.limit + 1
     }
 
+    /// The page that rows make which are limited in bytes, too.
+    pub(crate) fn bounded_page<T>(&self, rows: Bounded<T>, place: impl Fn(&T) -> P) -> Page<T> {
+        let last = rows.items.last().filter(|_| rows.cut).map(|last| encode(&place(last)));
+        let page = self.page(rows.items, place);
+        Page { next_cursor: page.next_cursor.or(last), ..page }
+    }
+
     /// The page that those rows make.
     pub(crate) fn page<T>(&self, mut rows: Vec<T>, position: impl Fn(&T) -> P) -> Page<T> {
         let more = rows.len() > self.limit as usize;
@@ -97,9 +107,22 @@ pub(crate) fn encode<P: Serialize>(position: &P) -> String {
 
 fn decode<P: DeserializeOwned>(cursor: &str) -> Result<P, Problem> {
     let bytes = BASE64_URL_SAFE_NO_PAD.decode(cursor).ok();
-    bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).ok_or_else(|| {
+    let place = bytes.and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok()).filter(is_storable);
+    place.and_then(|place| serde_json::from_value(place).ok()).ok_or_else(|| {
         Problem::bad_request("invalid `cursor`; use `next_cursor` from an earlier page of this list")
     })
+}
+
+/// Whether the database can hold every instant and text of a forged cursor, too.
+fn is_storable(place: &Value) -> bool {
+    match place {
+        Value::Array(parts) => parts.iter().all(is_storable),
+        Value::String(text) => {
+            let year = text.parse::<Instant>().map_or(true, |at| model::instant::has_valid_year(&at));
+            year && !text.contains('\0')
+        }
+        _ => true,
+    }
 }
 
 #[cfg(test)]
@@ -125,6 +148,8 @@ mod tests {
         for limit in [0, 101] {
             assert!(Wanted::<u32>::read(Some(limit), None).is_err());
         }
+        let far = encode(&("-262143-01-01T00:00:00Z", "x"));
+        assert!(Wanted::<(Instant, String)>::read(None, Some(&far)).is_err(), "no database holds that year");
         for cursor in ["", "§", "bm8", "InRleHQi"] {
             assert!(Wanted::<u32>::read(None, Some(cursor)).is_err(), "{cursor}");
         }

@@ -3,8 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use host::Problem;
-use model::{Instant, RunId, RunState, TaskState};
-use read::TaskRecord;
+use model::{Instant, RunId, RunState, Task, TaskState};
 use runtime::Graph;
 use serde::{Deserialize, Serialize};
 
@@ -12,9 +11,6 @@ use crate::openapi::shapes::{Id, RunStates, TaskStates, Time};
 use crate::request::Path;
 use crate::views::ChildrenView;
 use crate::{Api, Caller, tasks};
-
-/// How many tasks are read at once.
-const BATCH_SIZE: u32 = 1_000;
 
 /// The graph of a run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
@@ -55,7 +51,7 @@ pub struct NodeView {
 }
 
 impl NodeView {
-    fn new(TaskRecord { task, .. }: TaskRecord, graph: &Graph) -> Self {
+    fn new(task: Task, graph: &Graph) -> Self {
         let spec = graph.spec(task.index);
         Self {
             name: spec.name.clone(),
@@ -79,16 +75,8 @@ pub async fn graph(api: &Api, caller: &Caller, id: RunId) -> Result<GraphView, P
     let reader = api.reader(caller).run(id).await?;
     let run = &reader.record().run;
     let graph = tasks::graph(api, run).await?;
-    let (mut nodes, mut after) = (Vec::new(), None);
-    loop {
-        let rows = reader.tasks(None, after, BATCH_SIZE).await?;
-        let more = rows.len() == BATCH_SIZE as usize;
-        after = rows.last().map(|record| record.task.index);
-        nodes.extend(rows.into_iter().map(|record| NodeView::new(record, &graph)));
-        if !more {
-            return Ok(GraphView { run: id, state: run.state, nodes });
-        }
-    }
+    let nodes = reader.outline().await?.into_iter().map(|task| NodeView::new(task, &graph)).collect();
+    Ok(GraphView { run: id, state: run.state, nodes })
 }
 
 pub(crate) async fn get_graph(

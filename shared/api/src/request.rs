@@ -1,12 +1,19 @@
 //! Paths, queries and bodies as handlers take them. Invalid ones are refused with an error in one shape.
 
-use axum::extract::{FromRequest, FromRequestParts, Request};
+mod plain;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use axum::extract::{FromRequest, FromRequestParts, OriginalUri, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
 use host::{Problem, read_body};
 use serde::de::DeserializeOwned;
 
-use crate::BODY_LIMIT;
+use crate::{BODY_LIMIT, error};
 
 /// What the path names.
 pub struct Path<T>(pub T);
@@ -16,7 +23,12 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T>
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let path = axum::extract::Path::from_request_parts(parts, state).await;
-        path.map(|path| Self(path.0)).map_err(|error| Problem::bad_request(error.body_text()))
+        path.map(|path| Self(path.0)).map_err(|_| {
+            let uri = parts.extensions.get::<OriginalUri>().map_or(&parts.uri, |OriginalUri(uri)| uri);
+            let message =
+                format!("there is nothing at `{}`: a part of it is not a valid id or number", uri.path());
+            Problem::not_found(message)
+        })
     }
 }
 
@@ -28,8 +40,43 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let query = axum::extract::Query::from_request_parts(parts, state).await;
-        query.map(|query| Self(query.0)).map_err(|error| Problem::bad_request(error.body_text()))
+        query
+            .map(|query| Self(query.0))
+            .map_err(|error| Problem::bad_request(plain::query(&error.body_text())))
     }
+}
+
+/// Refuses parameters that an endpoint does not know, and parameters that are given twice.
+pub(crate) async fn check_query(
+    State(known): State<Arc<[String]>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    match unknown_parameter(request.uri(), &known) {
+        Ok(()) => next.run(request).await,
+        Err(problem) => problem.into_response(),
+    }
+}
+
+fn unknown_parameter(uri: &axum::http::Uri, known: &[String]) -> Result<(), Problem> {
+    let sent = axum::extract::Query::<Vec<(String, String)>>::try_from_uri(uri);
+    let sent = sent.map_err(|_| Problem::bad_request("the query is not of the form name=value&…"))?.0;
+    let mut seen = BTreeSet::new();
+    for (name, _) in &sent {
+        if !known.contains(name) {
+            let hint = error::did_you_mean(name, known.iter().map(String::as_str));
+            let expected = match known {
+                [] => "this endpoint takes none".to_owned(),
+                known => format!("expected one of {}", known.join(", ")),
+            };
+            let message = format!("unknown query parameter `{name}`{hint}; {expected}");
+            return Err(Problem::bad_request(message));
+        }
+        if !seen.insert(name) {
+            return Err(Problem::bad_request(format!("query parameter `{name}` is given twice")));
+        }
+    }
+    Ok(())
 }
 
 /// No reason is longer, in characters.
@@ -91,5 +138,5 @@ pub(crate) fn brief<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<
 
 /// A value out of JSON text, or what is wrong with it and at which line and column.
 pub(crate) fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Problem> {
-    serde_json::from_str(text).map_err(|error| Problem::bad_request(format!("invalid body: {error}")))
+    serde_json::from_str(text).map_err(|error| Problem::bad_request(plain::body(&error)))
 }

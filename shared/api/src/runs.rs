@@ -2,13 +2,14 @@
 
 mod listing;
 
+use auth::Permission::{self, Operate};
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use host::Problem;
 use model::{Instant, RunId, RunState};
-use read::RunRecord;
-use runtime::{Command, Origin, Settled, StartRun};
+use read::{ListedRun, RunRecord};
+use runtime::{Command, Origin, Replaces, Settled, StartRun};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
@@ -16,7 +17,7 @@ use uuid::Uuid;
 use crate::operate::ReasonBody;
 use crate::page::{Page, Wanted};
 use crate::request::{self, Path, Query};
-use crate::views::{EventView, RunView};
+use crate::views::{EventView, PreviewView, RunView};
 use crate::{Api, Caller, Links, error, mutation, tasks, workflows};
 
 pub use listing::{ListQuery, SORTS, list};
@@ -27,6 +28,9 @@ pub(crate) const MAX_KEY: usize = 255;
 
 /// The maximum number of runs of a concurrency group that are examined.
 pub(crate) const MAX_GROUP_SHOWN: u32 = 100;
+
+/// The error of a failed run, for callers who may not read the run.
+const HIDDEN_ERROR: &str = "the run failed; callers with permission to read it see why";
 
 /// Which events of a run to list.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize, schemars::JsonSchema)]
@@ -47,6 +51,7 @@ pub struct StartBody {
     pub inputs: Map<String, Value>,
     /// The date it is about, if it is about one.
     #[schemars(with = "Option<crate::openapi::shapes::Time>")]
+    #[serde(default, deserialize_with = "model::instant::deserialize_option")]
     pub logical_date: Option<Instant>,
     /// Labels to find it by.
     pub labels: Map<String, Value>,
@@ -57,15 +62,21 @@ pub struct StartBody {
 }
 
 /// Runs as callers see them.
-pub(crate) async fn views(api: &Api, records: Vec<RunRecord>) -> Result<Vec<RunView>, Problem> {
-    let mut views = Vec::with_capacity(records.len());
-    for record in records {
-        views.push(view(api, record).await?);
+pub(crate) async fn views(api: &Api, caller: &Caller, runs: Vec<ListedRun>) -> Result<Vec<RunView>, Problem> {
+    let mut views = Vec::with_capacity(runs.len());
+    for ListedRun { record, inputs } in runs {
+        let preview = inputs.map(|inputs| PreviewView::new(inputs, Links::run_path(record.run.id)));
+        views.push(RunView { inputs_preview: preview, ..view(api, caller, record).await? });
     }
     Ok(views)
 }
 
-async fn view(api: &Api, record: RunRecord) -> Result<RunView, Problem> {
+/// A run as a caller sees it. An error repeats what a task wrote, so callers who may not read the run see only that there is
+/// one.
+async fn view(api: &Api, caller: &Caller, mut record: RunRecord) -> Result<RunView, Problem> {
+    if !caller.may(Permission::Read, &record.run.workflow) {
+        record.run.error = record.run.error.map(|_| HIDDEN_ERROR.to_owned());
+    }
     let graph = match record.starter {
         Some(starter) => api.app.runtime.graph(starter.version).await.map_err(error::runtime)?,
         None => None,
@@ -87,7 +98,7 @@ pub async fn show(api: &Api, caller: &Caller, id: RunId) -> Result<RunView, Prob
 async fn show_found(api: &Api, caller: &Caller, record: RunRecord) -> Result<RunView, Problem> {
     let id = record.run.id;
     let group = api.reader(caller).runs().concurrency_group(&record.run, MAX_GROUP_SHOWN).await?;
-    let mut view = view(api, record).await?;
+    let mut view = view(api, caller, record).await?;
     if let Some(waiting) = &mut view.waiting {
         let before = group.iter().take_while(|member| member.run != id);
         waiting.ahead = Some(before.filter(|member| member.waiting).count());
@@ -122,8 +133,7 @@ pub(crate) async fn get_events(
     let run = api.reader(&caller).run(id).await?;
     let graph = tasks::graph(&api, &run.record().run).await?;
     let from = wanted.after.map_or(0, |last| last.saturating_add(1));
-    let rows = run.events(from, wanted.rows()).await?;
-    let page = wanted.page(rows, |(seq, _)| *seq);
+    let page = Page::of(run.events(from, wanted.limit).await?);
     Ok(Json(page.map(|(seq, event)| EventView::new(seq, event, Some(&graph)))))
 }
 
@@ -148,7 +158,10 @@ pub(crate) async fn post_start(
     };
     let workflow = request.workflow.clone();
     let started = match body.replace_existing {
-        true => api.app.runtime.start_in_place(request, &caller.name).await,
+        true => {
+            let whose = if caller.may(Operate, &workflow) { Replaces::Any } else { Replaces::Own };
+            api.app.runtime.start_in_place(request, &caller.name, whose).await
+        }
         false => api.app.runtime.start(request).await,
     };
     match started {
@@ -160,11 +173,19 @@ pub(crate) async fn post_start(
             // The run has a trace of its own, which the client can continue.
             let trace = HeaderValue::try_from(id.traceparent()).ok();
             let trace = trace.map(|trace| (HeaderName::from_static("traceparent"), trace));
-            let headers = trace.into_iter().chain([(header::LOCATION, location(id))]);
+            let replayed = (!started.new).then(mutation::replayed);
+            let headers = trace.into_iter().chain([(header::LOCATION, location(id))]).chain(replayed);
             Ok((status, HeaderMap::from_iter(headers), Json(run)))
         }
         Err(runtime::Error::NoSuchWorkflow(_)) => {
             Err(workflows::no_such_workflow(&api, &caller, &workflow).await)
+        }
+        Err(runtime::Error::DateTaken(run)) if body.replace_existing => {
+            let message = format!(
+                "run {run} has this logical date, and you did not start it; only callers with the role operator, author or \
+                 admin replace runs of others"
+            );
+            Err(Problem::new(StatusCode::FORBIDDEN, "forbidden", message))
         }
         Err(error) => Err(refusal(&api, &caller, error).await),
     }
@@ -189,10 +210,12 @@ fn location(run: RunId) -> HeaderValue {
     HeaderValue::try_from(Links::run_path(run)).expect("an id is made of digits, letters and dashes")
 }
 
-/// The id that follows from an idempotency key; without a key, a new one.
+/// The id that follows from an idempotency key and its caller; without a key, a new one.
 pub(crate) fn run_id(headers: &HeaderMap, caller: &Caller, workflow: &str) -> Result<RunId, Problem> {
     let key = mutation::key_of(headers)?;
-    Ok(key.map_or_else(|| RunId(Uuid::now_v7()), |key| RunId::from_key(caller.tenant, workflow, &key)))
+    let Some(key) = key else { return Ok(RunId(Uuid::now_v7())) };
+    // Neither a name nor a key has a line break, so no pair looks like another.
+    Ok(RunId::from_key(caller.tenant, workflow, &format!("caller\n{}\n{key}", caller.name)))
 }
 
 /// Cancels a run. Cancelling a cancelled run again changes nothing.

@@ -6,15 +6,15 @@ use axum::Json;
 use axum::extract::State;
 use host::Problem;
 use model::{Run, RunId, TaskIndex, TaskKey, TaskSpec, TaskState};
-use read::{RunReader, TaskRecord};
+use read::{ListedTask, RunReader, TaskRecord};
 use runtime::Graph;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::page::{Page, Wanted};
 use crate::request::{Path, Query};
-use crate::views::{AttemptView, OtherRunView, TaskView};
-use crate::{Api, Caller, error, explain};
+use crate::views::{AttemptView, OtherRunView, PreviewView, TaskView};
+use crate::{Api, Caller, Links, error, explain};
 
 /// Which tasks of a run to list.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
@@ -65,11 +65,13 @@ pub async fn list(
     let reader = api.reader(caller).run(id).await?;
     let graph = graph(api, &reader.record().run).await?;
     let parent = query.parent.as_deref().map(|name| fan_out(&graph, id, name)).transpose()?;
-    let rows = reader.tasks(parent, wanted.after, wanted.rows()).await?;
-    let Page { items, next_cursor } = wanted.page(rows, |record| record.task.index);
+    let Page { items, next_cursor } = Page::of(reader.tasks(parent, wanted.after, wanted.limit).await?);
     let mut views = Vec::with_capacity(items.len());
-    for record in items {
-        views.push(view(api, &reader, &graph, record).await?);
+    for ListedTask { record, output } in items {
+        let mut task = view(api, &reader, &graph, record).await?;
+        let path = || format!("{}/output", Links::task_path(id, &task.name));
+        task.output_preview = output.map(|output| PreviewView::new(output, path()));
+        views.push(task);
     }
     Ok(Page { items: views, next_cursor })
 }

@@ -9,6 +9,7 @@ use read::{VersionRecord, WorkflowRecord};
 use runtime::Activated;
 use serde::{Deserialize, Serialize};
 
+use crate::access::check_reach;
 use crate::compare::{Difference, compare};
 use crate::etag::Tagged;
 use crate::page::{Page, PageQuery, Wanted};
@@ -175,14 +176,8 @@ pub(crate) async fn post_activate(
     Path((name, number)): Path<(String, i32)>,
 ) -> Result<Json<WorkflowState>, Problem> {
     let workflow = workflows::find(&api, &caller, &name).await?;
-    match api
-        .app
-        .runtime
-        .definitions()
-        .activate(caller.tenant, &name, number)
-        .await
-        .map_err(error::runtime)?
-    {
+    check_reach(&caller, [&find(&api, &caller, &workflow, number).await?.workflow])?;
+    match api.app.runtime.definitions().activate(caller.tenant, &name, number).await.map_err(error::runtime)? {
         Activated::Unknown => Err(no_such_version(&api, &caller, &workflow, number).await),
         activated => {
             let changed = activated == Activated::Changed;

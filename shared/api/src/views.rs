@@ -6,7 +6,7 @@ mod workers;
 use std::collections::BTreeMap;
 
 use model::{Event, EventKind, InputSpec, Instant, Run, RunId, RunState, TaskState, Workflow};
-use read::{RunRecord, Starter, WorkflowRecord};
+use read::{Excerpt, RunRecord, Starter, WorkflowRecord};
 use runtime::Graph;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -30,6 +30,24 @@ pub struct LinksView {
     pub logs: String,
     /// Its trace in the tracing service.
     pub trace: String,
+}
+
+/// The beginning of a value that is too long for a list.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct PreviewView {
+    /// The length of the whole value, in bytes of JSON.
+    pub bytes: u64,
+    /// How its JSON begins.
+    pub text: String,
+    /// The path of the resource that has the whole value.
+    pub link: String,
+}
+
+impl PreviewView {
+    /// An excerpt of a value that is read in full at `link`.
+    pub(crate) fn new(excerpt: Excerpt, link: String) -> Self {
+        Self { bytes: excerpt.bytes, text: excerpt.text, link }
+    }
 }
 
 /// Why a request was refused.
@@ -65,8 +83,11 @@ pub struct RunView {
     pub state: RunState,
     /// The trigger that started it.
     pub trigger: TriggerView,
-    /// Its inputs, defaults included.
+    /// Its inputs, defaults included. In a list, inputs of more than 4 KiB are empty, and `inputs_preview` stands for them.
     pub inputs: Map<String, Value>,
+    /// The beginning of inputs that are too long for a list.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inputs_preview: Option<PreviewView>,
     /// Labels to find it by.
     pub labels: Map<String, Value>,
     /// The date it is about, where one was given.
@@ -186,6 +207,7 @@ impl RunView {
             state: run.state,
             trigger: TriggerView { kind: facts.trigger_kind, by: facts.trigger_by },
             inputs: facts.inputs,
+            inputs_preview: None,
             labels: facts.labels,
             logical_date: facts.logical_date,
             data_interval_start: facts.planned.as_ref().map(|planned| planned.interval.start),

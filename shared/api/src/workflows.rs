@@ -12,6 +12,7 @@ use host::Problem;
 use read::{RunFilter, WorkflowFilter, WorkflowRecord};
 use serde::{Deserialize, Serialize};
 
+use crate::access::check_reach;
 use crate::definitions::Definitions;
 use crate::etag::{self, Tagged};
 use crate::request::Path;
@@ -88,7 +89,7 @@ pub(crate) async fn get_one(
     let mut runs = api.reader(&caller).runs().list(Read, &filter).await?.items;
     let statistics = StatisticsView::of(&runs);
     runs.truncate(RECENT_RUNS);
-    let recent_runs = runs::views(&api, runs).await?;
+    let recent_runs = runs::views(&api, &caller, runs).await?;
     let hash = record.version.hash.clone();
     let detail = WorkflowDetail {
         summary: WorkflowView::from(&record),
@@ -115,6 +116,7 @@ pub(crate) async fn post_register(
     for name in &names {
         caller.check(Author, name, &format!("workflow `{name}`"))?;
     }
+    check_reach(&caller, definitions.iter().map(|definition| &definition.workflow))?;
     api.access.check_timeouts(definitions.iter().map(|definition| &definition.workflow))?;
     etag::check_match(&api, &caller, &headers, &names).await?;
     api.access.check_room_for_workflows(&api, caller.tenant, &names).await?;

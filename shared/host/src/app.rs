@@ -106,7 +106,9 @@ impl Connected {
             BusConfig::Broker { url } => Arc::new(bus::remote::Remote::new(url, "local")?),
         };
         let (database, accounts) = (Database::new(&store), Accounts::new(&store));
-        let app = App::new(Arc::new(Runtime::new(Arc::new(store), bus, clock)), config.push.build()?);
+        let quota = Some(config.run_quota).filter(|quota| *quota > 0);
+        let runtime = Runtime::new(Arc::new(store), bus, clock).with_run_quota(quota);
+        let app = App::new(Arc::new(runtime), config.push.build()?);
         let operations = Operations { token: config.operations_token.clone(), ..Operations::default() };
         Ok(Self { app: app.operated(operations), database, accounts })
     }

@@ -46,6 +46,9 @@ pub struct Config {
     pub push: PushConfig,
     /// `EBB_OPERATIONS_TOKEN`: a token that may read `/metrics` and set `/log-level`.
     pub operations_token: Option<String>,
+    /// `EBB_QUOTA_RUNS`: the maximum number of unfinished runs of a tenant, beyond which the API, webhooks, tasks and
+    /// callbacks start no more; 0 for no limit.
+    pub run_quota: u32,
     /// Who may use the API.
     pub api: Option<ApiConfig>,
     /// How long finished runs are kept.
@@ -219,6 +222,7 @@ impl Config {
             bus: reader.bus(),
             push: reader.push(),
             operations_token: reader.optional("EBB_OPERATIONS_TOKEN"),
+            run_quota: reader.number("EBB_QUOTA_RUNS", 100_000),
             api: reader.api(),
             retention: reader.retention(),
             console_url: reader.http_url("EBB_CONSOLE_URL"),

@@ -1,9 +1,12 @@
-//! Accepts a limited number of connections, and closes those that send too slowly.
+//! Accepts a limited number of connections, and closes those that send too slowly. If there are too many, those that wait
+//! for their clients are closed first, so that idle clients keep nobody waiting.
 
+mod open;
+
+use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -12,27 +15,32 @@ use axum::extract::{ConnectInfo, Request};
 use futures::future::{self, BoxFuture, FutureExt, Shared};
 use futures::{StreamExt, stream};
 use hyper::body::Incoming;
+use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
-use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::watch;
 use tower::ServiceExt;
 use tracing::{debug, warn};
 
-/// The maximum number of open connections; further ones wait. Cloud Run opens far fewer connections.
+use open::{Answered, OpenConnections, Place};
+
+/// The maximum number of open connections. Cloud Run opens far fewer.
 const MAX_CONNECTIONS: usize = 1_000;
 
-/// How long a client may take to send a request.
+/// How many clients there may be, and how long one may take to send a request.
 #[derive(Clone, Copy)]
-struct Timeouts {
+struct Limits {
+    /// The maximum number of open connections.
+    connections: usize,
     /// For the head of a request, the first one included.
     head: Duration,
     /// For the body of a request.
     body: Duration,
 }
 
-const TIMEOUTS: Timeouts = Timeouts { head: Duration::from_secs(30), body: Duration::from_secs(30) };
+const LIMITS: Limits =
+    Limits { connections: MAX_CONNECTIONS, head: Duration::from_secs(10), body: Duration::from_secs(30) };
 
 const MAX_HEADERS: usize = 100;
 const MAX_HEAD_BYTES: usize = 64 * 1024;
@@ -42,24 +50,23 @@ type Shutdown = Shared<BoxFuture<'static, ()>>;
 
 /// Accepts connections until `shutdown` resolves, then lets open ones finish.
 pub(crate) async fn serve(listener: TcpListener, router: Router, shutdown: Shutdown) {
-    serve_with_timeouts(listener, router, shutdown, TIMEOUTS).await;
+    serve_within(listener, router, shutdown, LIMITS).await;
 }
 
-async fn serve_with_timeouts(listener: TcpListener, router: Router, shutdown: Shutdown, timeouts: Timeouts) {
-    let (permits, (open, closed)) = (Arc::new(Semaphore::new(MAX_CONNECTIONS)), watch::channel(()));
+async fn serve_within(listener: TcpListener, router: Router, shutdown: Shutdown, limits: Limits) {
+    let (connections, (open, closed)) = (OpenConnections::new(limits.connections), watch::channel(()));
     loop {
         let accepted = async {
-            let permit = permits.clone().acquire_owned().await.ok()?;
-            Some((listener.accept().await, permit))
+            let accepted = listener.accept().await?;
+            Ok::<_, io::Error>((accepted, connections.place().await))
         };
-        let (accepted, permit) = tokio::select! {
+        let accepted = tokio::select! {
             () = shutdown.clone() => break,
-            Some(accepted) = accepted => accepted,
+            accepted = accepted => accepted,
         };
         match accepted {
-            Ok((stream, from)) => {
-                let connection =
-                    Connection { stream, from, shutdown: shutdown.clone(), timeouts, _permit: permit };
+            Ok(((stream, from), place)) => {
+                let connection = Connection { stream, from, shutdown: shutdown.clone(), limits, place };
                 let (router, closed) = (router.clone(), closed.clone());
                 tokio::spawn(async move {
                     connection.serve(router).await;
@@ -82,27 +89,33 @@ struct Connection {
     stream: TcpStream,
     from: SocketAddr,
     shutdown: Shutdown,
-    timeouts: Timeouts,
-    _permit: OwnedSemaphorePermit,
+    limits: Limits,
+    place: Place,
 }
 
 impl Connection {
     async fn serve(self, router: Router) {
-        let (from, timeouts) = (self.from, self.timeouts);
-        let service = router.map_request(move |request: Request<Incoming>| {
-            let mut request = request.map(|body| with_timeout(body, timeouts.body));
-            request.extensions_mut().insert(ConnectInfo(from));
-            request
+        let (from, limits, activity) = (self.from, self.limits, self.place.activity());
+        let service = service_fn(|request: Request<Incoming>| {
+            let (router, activity) = (router.clone(), activity.clone());
+            async move {
+                let received = activity.clone();
+                let mut request =
+                    request.map(|body| with_timeout(body, limits.body, move || received.set_busy()));
+                request.extensions_mut().insert(ConnectInfo(from));
+                let response = router.oneshot(request).await?;
+                activity.set_busy();
+                Ok::<_, Infallible>(response.map(|body| Body::new(Answered::new(body, activity))))
+            }
         });
         // Detecting the HTTP version would have no timeout.
         let mut builder = Builder::new(TokioExecutor::new()).http1_only();
         builder
             .http1()
             .timer(TokioTimer::new())
-            .header_read_timeout(timeouts.head)
+            .header_read_timeout(limits.head)
             .max_headers(MAX_HEADERS)
             .max_buf_size(MAX_HEAD_BYTES);
-        let service = TowerToHyperService::new(service);
         let mut connection = pin!(builder.serve_connection(TokioIo::new(self.stream), service));
         let mut shutdown = pin!(self.shutdown.fuse());
         loop {
@@ -113,25 +126,38 @@ impl Connection {
                     }
                     return;
                 }
+                () = self.place.evicted() => {
+                    debug!("Closing an idle connection from {from} to make room");
+                    return;
+                }
                 () = &mut shutdown => connection.as_mut().graceful_shutdown(),
             }
         }
     }
 }
 
-/// The body, with a timeout for all of it, which a trickle of bytes does not extend.
-fn with_timeout(body: Incoming, timeout: Duration) -> Body {
+/// The body, with a timeout for all of it, which a trickle of bytes does not extend. `received` is called at its end.
+fn with_timeout(body: Incoming, timeout: Duration, received: impl FnOnce() + Send + 'static) -> Body {
     let body = Body::new(body);
     if body.is_end_stream() {
+        received();
         return body;
     }
     let timeout = Box::pin(tokio::time::timeout(timeout, future::pending::<()>()));
-    let chunks = stream::unfold(Some((body.into_data_stream(), timeout)), |state| async move {
-        let (mut chunks, mut timeout) = state?;
+    let chunks = stream::unfold(Some((body.into_data_stream(), timeout, received)), |state| async move {
+        let (mut chunks, mut timeout, received) = state?;
         tokio::select! {
             biased;
             _ = &mut timeout => Some((Err(io::Error::from(io::ErrorKind::TimedOut)), None)),
-            chunk = chunks.next() => Some((chunk?.map_err(io::Error::other), Some((chunks, timeout)))),
+            chunk = chunks.next() => match chunk {
+                Some(chunk) => {
+                    Some((chunk.map_err(io::Error::other), Some((chunks, timeout, received))))
+                }
+                None => {
+                    received();
+                    None
+                }
+            },
         }
     });
     Body::from_stream(chunks)

@@ -53,8 +53,19 @@ pub fn parse_local(text: &str, formats: &[&str]) -> Option<NaiveDateTime> {
 
 /// Deserializes an instant, for `#[serde(deserialize_with)]`.
 pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Instant, D::Error> {
-    let instant = Instant::deserialize(deserializer)?;
-    bounded(instant).map_err(serde::de::Error::custom)
+    let text = String::deserialize(deserializer)?;
+    read(&text).map_err(serde::de::Error::custom)
+}
+
+/// Deserializes an instant that may be missing, for `#[serde(default, deserialize_with)]`.
+pub fn deserialize_option<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Instant>, D::Error> {
+    let text = Option::<String>::deserialize(deserializer)?;
+    text.map(|text| read(&text)).transpose().map_err(serde::de::Error::custom)
+}
+
+/// As [`parse`], and also with a space between date and time.
+fn read(text: &str) -> Result<Instant, InvalidInstant> {
+    text.parse::<Instant>().map_or_else(|_| parse(text), bounded)
 }
 
 #[cfg(test)]

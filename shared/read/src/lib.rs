@@ -47,9 +47,9 @@ pub use workflows::{WorkflowCursor, WorkflowFilter, WorkflowSort, Workflows};
 
 // The rows that reads return.
 pub use store::{
-    BackfillRecord, ConcurrencyMember, DeadLetter, DeadLetterFilter, LimitRecord, LogLine, RunRecord,
-    ScheduleRecord, SlotWait, Starter, TaskRecord, TriggerEvent, TriggerRecord, VersionRecord,
-    WorkflowRecord,
+    BackfillRecord, ConcurrencyMember, DeadLetter, DeadLetterFilter, Excerpt, LimitRecord, ListedRun,
+    ListedTask, LogLine, RunRecord, ScheduleRecord, SlotWait, Starter, TaskRecord, TriggerEvent,
+    TriggerRecord, VersionRecord, WorkflowRecord,
 };
 
 /// The statements that are put together in code: tests prepare and plan them with all others.

@@ -1,5 +1,7 @@
 //! Lists in pages.
 
+use store::Bounded;
+
 /// One page of a list: what the caller may see of it, and the position after which the next page begins. A page may have
 /// fewer items than its limit, or none, and still lead on.
 #[derive(Clone, PartialEq, Debug)]
@@ -12,11 +14,17 @@ pub struct Listing<T, P> {
 
 impl<T, P> Listing<T, P> {
     /// The page that these rows make: one more than `limit` was read, to see whether there are more.
-    pub(crate) fn new(mut rows: Vec<T>, limit: u32, position: impl Fn(&T) -> P) -> Self {
-        let more = rows.len() > limit as usize;
-        rows.truncate(limit as usize);
-        let next = rows.last().filter(|_| more).map(position);
-        Self { items: rows, next }
+    pub(crate) fn new(rows: Vec<T>, limit: u32, position: impl Fn(&T) -> P) -> Self {
+        Self::bounded(Bounded { items: rows, cut: false }, limit, position)
+    }
+
+    /// As [`Self::new`], of rows that are limited in bytes.
+    pub(crate) fn bounded(rows: Bounded<T>, limit: u32, position: impl Fn(&T) -> P) -> Self {
+        let Bounded { mut items, cut } = rows;
+        let more = cut || items.len() > limit as usize;
+        items.truncate(limit as usize);
+        let next = items.last().filter(|_| more).map(position);
+        Self { items, next }
     }
 
     /// The same page without the items that do not pass.

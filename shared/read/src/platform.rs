@@ -66,8 +66,8 @@ impl Platform {
         filter: &DeadLetterFilter,
     ) -> Result<Listing<DeadLetter, (Instant, String)>> {
         let rows = DeadLetterFilter { limit: filter.limit.saturating_add(1), ..filter.clone() };
-        let found = select::dead_letters(self.reader.all_tenants(), &rows).await?;
-        Ok(Listing::new(found, filter.limit, |letter: &DeadLetter| (letter.at, letter.id.clone())))
+        let found = select::dead_letters(self.reader.all_tenants(), &rows, store::MAX_PAGE_BYTES).await?;
+        Ok(Listing::bounded(found, filter.limit, |letter: &DeadLetter| (letter.at, letter.id.clone())))
     }
 
     /// The dead letter with that id.

@@ -7,9 +7,11 @@ use serde_json::Value;
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 use sqlx::types::Json;
-use store::{LogLine, RunRecord, SlotWait, TaskRecord, rows, select};
+use store::{
+    Bounded, ListedTask, LogLine, MAX_PAGE_BYTES, RunRecord, SlotWait, TaskRecord, bounded, rows, select,
+};
 
-use crate::{ChangeFeed, Error, Reader, Result};
+use crate::{ChangeFeed, Error, Listing, Reader, Result};
 
 /// A run that the caller may read: tasks, outputs, events and logs.
 #[derive(Clone, Debug)]
@@ -51,21 +53,25 @@ impl RunReader {
         Ok(found.into_iter().map(|(_, task)| task).collect())
     }
 
-    /// Tasks in index order, after the given one: those of its definition, or the children of one of them.
+    /// Tasks in index order, after the given one, without long outputs: those of its definition, or the children of one of
+    /// them.
     pub async fn tasks(
         &self,
         children_of: Option<TaskIndex>,
         after: Option<TaskIndex>,
         limit: u32,
-    ) -> Result<Vec<TaskRecord>> {
-        let mut connection = self.reader.connection().await?;
-        Ok(select::tasks(&mut *connection, self.id(), children_of, after, limit).await?)
+    ) -> Result<Listing<ListedTask, TaskIndex>> {
+        let (mut connection, rows) = (self.reader.connection().await?, limit.saturating_add(1));
+        let found = select::listed_tasks(&mut *connection, self.id(), children_of, after, rows).await?;
+        Ok(Listing::bounded(found, limit, |listed| listed.record.task.index))
     }
 
     /// One task: of its definition, or a child of one of them.
     pub async fn task(&self, child_of: Option<TaskIndex>, index: TaskIndex) -> Result<Option<TaskRecord>> {
         let before = index.0.checked_sub(1).map(TaskIndex);
-        Ok(self.tasks(child_of, before, 1).await?.pop().filter(|found| found.task.index == index))
+        let mut connection = self.reader.connection().await?;
+        let found = select::tasks(&mut *connection, self.id(), child_of, before, 1).await?;
+        Ok(found.into_iter().find(|found| found.task.index == index))
     }
 
     /// The item of one child of a fan-out.
@@ -84,8 +90,10 @@ impl RunReader {
     }
 
     /// Events with a number of `from` or higher, oldest first, with their numbers.
-    pub async fn events(&self, from: i64, limit: u32) -> Result<Vec<(i64, Event)>> {
-        Ok(select::events(&mut *self.reader.connection().await?, self.id(), from, limit).await?)
+    pub async fn events(&self, from: i64, limit: u32) -> Result<Listing<(i64, Event), i64>> {
+        let (mut connection, rows) = (self.reader.connection().await?, limit.saturating_add(1));
+        let found = select::events(&mut *connection, self.id(), from, rows, MAX_PAGE_BYTES).await?;
+        Ok(Listing::bounded(found, limit, |(number, _)| *number))
     }
 
     /// The same without those about children of fan-outs, except one child.
@@ -94,16 +102,17 @@ impl RunReader {
         with: Option<TaskIndex>,
         from: i64,
         limit: u32,
-    ) -> Result<Vec<(i64, Event)>> {
+    ) -> Result<Listing<(i64, Event), i64>> {
+        let mut connection = self.reader.connection().await?;
         let found = sqlx::query(include_str!("../queries/read_own_events.sql"))
             .bind(self.id().0)
             .bind(from)
             .bind(with.map(|task| rows::int(task.0)))
-            .bind(i64::from(limit))
-            .fetch_all(&mut *self.reader.connection().await?)
-            .await?;
-        let event = |row: &PgRow| Ok((row.try_get("number")?, row.try_get::<Json<_>, _>("content")?.0));
-        found.iter().map(event).collect()
+            .bind(i64::from(limit) + 1)
+            .fetch(&mut *connection);
+        let event = |row: PgRow| Ok((row.try_get("number")?, row.try_get::<Json<_>, _>("content")?.0));
+        let found: Bounded<(i64, Event)> = bounded::rows(found, MAX_PAGE_BYTES).await?.try_map(event)?;
+        Ok(Listing::bounded(found, limit, |(number, _)| *number))
     }
 
     /// Lines of an attempt's log with a number of `from` or higher, oldest first, with their numbers.
@@ -113,9 +122,11 @@ impl RunReader {
         attempt: u32,
         from: u32,
         limit: u32,
-    ) -> Result<Vec<(u32, LogLine)>> {
-        let mut connection = self.reader.connection().await?;
-        Ok(select::log(&mut *connection, self.key(task), attempt, from, limit).await?)
+    ) -> Result<Listing<(u32, LogLine), u32>> {
+        let (mut connection, rows) = (self.reader.connection().await?, limit.saturating_add(1));
+        let found =
+            select::log(&mut *connection, self.key(task), attempt, from, rows, MAX_PAGE_BYTES).await?;
+        Ok(Listing::bounded(found, limit, |(number, _)| *number))
     }
 
     /// The position of a task in a wait queue, if it is in one.

@@ -7,7 +7,7 @@ use auth::{Denied, Permission};
 use model::{Instant, Run, RunId, RunState, Task, VersionId};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
-use store::{ConcurrencyMember, RunRecord, rows, select};
+use store::{ConcurrencyMember, ListedRun, RunRecord, rows, select};
 
 use crate::{Listing, Reader, Result, RunReader};
 
@@ -71,13 +71,14 @@ impl Runs<'_> {
         Ok(found.map(|record| RunReader { reader: self.reader.clone(), record }))
     }
 
-    /// The runs that pass a filter and for whose workflows the caller has a permission, in order.
+    /// The runs that pass a filter and for whose workflows the caller has a permission, in order, without long inputs.
     pub async fn list(
         &self,
         permission: Permission,
         filter: &RunFilter,
-    ) -> Result<Listing<RunRecord, RunCursor>> {
+    ) -> Result<Listing<ListedRun, RunCursor>> {
         self.reader.caller.check_some(permission)?;
+        let errors = self.reader.caller.check_filter(Permission::Read, filter.workflow.as_deref()).is_ok();
         let mut connection = self.reader.connection().await?;
         let horizon = match filter.goes_beyond_its_index() {
             true => picking::horizon(&mut connection, self.reader.tenant(), filter, MAX_EXAMINED).await?,
@@ -88,24 +89,23 @@ impl Runs<'_> {
             limit: filter.limit.saturating_add(1),
             ..filter.clone()
         };
-        let found = picking::runs(&mut connection, self.reader.tenant(), &wanted).await?;
-        let position = |record: &RunRecord| {
+        let found = picking::runs(&mut connection, self.reader.tenant(), &wanted, errors).await?;
+        let position = |ListedRun { record, .. }: &ListedRun| {
             let position = filter.sort.position(&record.run);
             position.unwrap_or((record.run.created_at, record.run.id))
         };
-        let mut page = Listing::new(found, filter.limit, position);
+        let mut page = Listing::bounded(found, filter.limit, position);
         page.next = page.next.or(horizon);
-        Ok(page.only(|record| self.reader.may(permission, &record.run.workflow)))
+        Ok(page.only(|listed| self.reader.may(permission, &listed.record.run.workflow)))
     }
 
     /// The runs that pass a filter and that the caller may read, in order: none for a caller who may read no workflow. A
     /// page may have fewer than its limit.
-    pub async fn readable(&self, filter: &RunFilter) -> Result<Vec<RunReader>> {
+    pub async fn readable(&self, filter: &RunFilter) -> Result<Vec<ListedRun>> {
         if self.reader.caller.check_some(Permission::Read).is_err() {
             return Ok(Vec::new());
         }
-        let found = self.list(Permission::Read, filter).await?.items;
-        Ok(found.into_iter().map(|record| RunReader { reader: self.reader.clone(), record }).collect())
+        Ok(self.list(Permission::Read, filter).await?.items)
     }
 
     /// The unfinished runs of the concurrency group that a run waits for, oldest first, at most `limit`; none for a run
@@ -126,10 +126,12 @@ impl Runs<'_> {
         Ok(members.await?)
     }
 
-    /// The tasks of the definitions of these runs by run and index, without outputs and children: one statement,
-    /// however many children there are.
-    pub async fn outlines(&self, runs: &[RunReader]) -> Result<Vec<(RunId, Task)>> {
-        self.outline(&runs.iter().map(|run| run.record.run.id).collect::<Vec<_>>()).await
+    /// The tasks of the definitions of those of these runs that the caller may read, by run and index, without outputs
+    /// and children: one statement, however many children there are.
+    pub async fn outlines(&self, runs: &[ListedRun]) -> Result<Vec<(RunId, Task)>> {
+        let readable = runs.iter().map(|listed| &listed.record.run);
+        let readable = readable.filter(|run| self.may(Permission::Read, &run.workflow));
+        self.outline(&readable.map(|run| run.id).collect::<Vec<_>>()).await
     }
 
     /// When the runs that the caller may follow were created, and their states, newest first: since an instant, out of

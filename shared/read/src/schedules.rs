@@ -4,7 +4,7 @@ use auth::Permission;
 use model::{Instant, RunId};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
-use store::{ScheduleRecord, schedule_of_date, select, storable};
+use store::{MAX_PAGE_BYTES, ScheduleRecord, schedule_of_date, select, storable};
 
 use crate::{Listing, Reader, Result};
 
@@ -38,9 +38,10 @@ impl Schedules<'_> {
         self.reader.caller.check_some(Permission::Read)?;
         let mut connection = self.reader.connection().await?;
         let rows = limit.saturating_add(1);
-        let found = select::schedules(&mut *connection, self.reader.tenant(), workflow, after, rows).await?;
+        let found =
+            select::schedules(&mut *connection, self.reader.tenant(), workflow, after, rows, MAX_PAGE_BYTES).await?;
         let position = |record: &ScheduleRecord| (record.workflow.clone(), record.schedule.name.clone());
-        let page = Listing::new(found, limit, position);
+        let page = Listing::bounded(found, limit, position);
         Ok(page.only(|record| self.reader.may(Permission::Read, &record.workflow)))
     }
 

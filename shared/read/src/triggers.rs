@@ -2,7 +2,7 @@
 
 use auth::{Denied, Permission};
 use model::TriggerKey;
-use store::{TriggerEvent, TriggerFilter, TriggerRecord, select};
+use store::{MAX_PAGE_BYTES, TriggerEvent, TriggerFilter, TriggerRecord, select};
 
 use crate::{Listing, Reader, Result};
 
@@ -39,10 +39,10 @@ impl Triggers<'_> {
     ) -> Result<Listing<TriggerRecord, (String, String)>> {
         self.reader.caller.check_some(Permission::Read)?;
         let filter = TriggerFilter { workflow, after, limit: limit.saturating_add(1) };
-        let found =
-            select::triggers(&mut *self.reader.connection().await?, self.reader.tenant(), &filter).await?;
+        let mut connection = self.reader.connection().await?;
+        let found = select::triggers(&mut *connection, self.reader.tenant(), &filter, MAX_PAGE_BYTES).await?;
         let position = |record: &TriggerRecord| (record.key.workflow.clone(), record.key.name.clone());
-        let page = Listing::new(found, limit, position);
+        let page = Listing::bounded(found, limit, position);
         Ok(page.only(|record| self.reader.may(Permission::Read, &record.key.workflow)))
     }
 }

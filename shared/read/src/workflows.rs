@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use auth::{Denied, Permission};
 use model::Instant;
 use sqlx::AssertSqlSafe;
-use store::{VersionRecord, WorkflowRecord, rows, select, storable};
+use store::{Bounded, MAX_PAGE_BYTES, VersionRecord, WorkflowRecord, bounded, rows, select, storable};
 
 use crate::{Listing, Reader, Result, listing};
 
@@ -87,15 +87,15 @@ impl Workflows<'_> {
         limit: u32,
     ) -> Result<Listing<VersionRecord, i32>> {
         self.reader.check_workflow(Permission::Read, workflow)?;
+        let mut connection = self.reader.connection().await?;
         let found = sqlx::query(include_str!("../queries/list_versions.sql"))
             .bind(self.reader.tenant().0)
             .bind(storable(workflow))
             .bind(before)
             .bind(listing::rows(limit))
-            .fetch_all(&mut *self.reader.connection().await?)
-            .await?;
-        let found = found.iter().map(rows::version).collect::<store::Result<_>>()?;
-        Ok(Listing::new(found, limit, |version: &VersionRecord| version.number))
+            .fetch(&mut *connection);
+        let found = bounded::rows(found, MAX_PAGE_BYTES).await?.try_map(|row| rows::version(&row))?;
+        Ok(Listing::bounded(found, limit, |version: &VersionRecord| version.number))
     }
 
     /// The version of a workflow with that number.
@@ -115,9 +115,11 @@ impl Workflows<'_> {
         let at_once = if picky { PAGE_SIZE } else { filter.limit.saturating_add(1) };
         let (mut after, mut found, mut examined) = (filter.after.clone(), Vec::new(), 0);
         let left_off = loop {
-            let rows = self.sorted(filter.sort, after.as_ref(), at_once).await?;
-            let all = rows.len() < at_once as usize;
-            examined += rows.len();
+            let Bounded { items: rows, cut } =
+                self.sorted(filter.sort, after.as_ref(), at_once).await?;
+            let all = !cut && rows.len() < at_once as usize;
+            // Definitions are large: a page that was cut for its size is not filled up.
+            examined += if cut { MAX_EXAMINED } else { rows.len() };
             after = rows.last().map(position).or(after);
             found.extend(rows.into_iter().filter(passes));
             match (all, found.len() > filter.limit as usize || examined >= MAX_EXAMINED) {
@@ -136,7 +138,7 @@ impl Workflows<'_> {
         sort: WorkflowSort,
         after: Option<&WorkflowCursor>,
         limit: u32,
-    ) -> Result<Vec<WorkflowRecord>> {
+    ) -> Result<Bounded<WorkflowRecord>> {
         let (statement, by_change) = match sort {
             WorkflowSort::Name => (0, false),
             WorkflowSort::NameDown => (1, false),
@@ -150,8 +152,9 @@ impl Workflows<'_> {
         if by_change {
             query = query.bind(after.map(|(updated_at, _)| *updated_at));
         }
-        let found = query.fetch_all(&mut *self.reader.connection().await?).await?;
-        Ok(found.iter().map(rows::workflow).collect::<store::Result<_>>()?)
+        let mut connection = self.reader.connection().await?;
+        let found = bounded::rows(query.fetch(&mut *connection), MAX_PAGE_BYTES).await?;
+        Ok(found.try_map(|row| rows::workflow(&row))?)
     }
 }
 

@@ -36,6 +36,11 @@ pub enum Error {
     /// The backfill cannot be as it was asked for.
     #[error("{0}")]
     BadBackfill(String),
+    /// The tenant has as many unfinished runs as it may.
+    #[error(
+        "the tenant has {0} unfinished runs, the maximum (EBB_QUOTA_RUNS); wait until some have ended, or cancel some"
+    )]
+    TooManyRuns(u32),
     /// The task that asked for the run no longer waits for it.
     #[error("the task that asked for the run no longer waits for it")]
     Unwanted,

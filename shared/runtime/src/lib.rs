@@ -20,6 +20,7 @@ mod job;
 mod pipeline;
 mod preview;
 mod publish;
+mod quota;
 mod register;
 mod repair;
 mod sensors;
@@ -45,11 +46,12 @@ pub use events::{Received, TriggerOutcome};
 pub use job::{Brief, Job, secrets_of};
 pub use pipeline::Settled;
 pub use preview::{Evaluated, ExpressionError, TemplateNames, rendered_config, visible_outputs};
+pub use quota::RunQuota;
 pub use register::{Definitions, compile, schemas};
 pub use sensors::{Find, Poll};
 pub use start::{
-    BackfillPlan, DriftSummary, DueAt, Missed, NewBackfill, Origin, SchedulePreview, StartRun, Started,
-    Steer, made_up_for,
+    BackfillPlan, DriftSummary, DueAt, Missed, NewBackfill, Origin, Replaces, SchedulePreview, StartRun,
+    Started, Steer, made_up_for,
 };
 pub use tenants::{TenantChange, Tenants};
 pub use timers::{Fired, wake};
@@ -70,12 +72,19 @@ pub struct Runtime {
     clock: Arc<dyn Clock>,
     graphs: graphs::Graphs,
     inbox: inbox::Inbox<Runtime>,
+    quota: RunQuota,
 }
 
 impl Runtime {
     /// A runtime over these parts.
     pub fn new(store: Arc<dyn Store>, bus: Arc<dyn Bus>, clock: Arc<dyn Clock>) -> Self {
-        Self { store, bus, clock, graphs: Default::default(), inbox: Default::default() }
+        let (graphs, inbox, quota) = Default::default();
+        Self { store, bus, clock, graphs, inbox, quota }
+    }
+
+    /// The same with a quota for the runs that tasks and callbacks start; none for no limit.
+    pub fn with_run_quota(self, max: Option<u32>) -> Self {
+        Self { quota: RunQuota::new(max), ..self }
     }
 
     /// The store, for reading.

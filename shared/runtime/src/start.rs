@@ -20,6 +20,7 @@ pub use backfill::{BackfillPlan, NewBackfill, Steer};
 pub use origin::Origin;
 pub(crate) use prepare::Prepared;
 pub use preview::{DriftSummary, DueAt, Missed, SchedulePreview, made_up_for};
+pub use replace::Replaces;
 
 use crate::concurrency;
 use crate::inbox;
@@ -88,6 +89,9 @@ impl Runtime {
 }
 
 async fn create(runtime: &Runtime, request: &StartRun) -> Result<Started> {
+    if request.origin.is_run() {
+        runtime.quota.admit(runtime, request.tenant).await?;
+    }
     let prepared = Arc::new(prepare::prepare(runtime, request).await?);
     let run = if prepared.needs_locks() {
         let created =

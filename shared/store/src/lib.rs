@@ -43,9 +43,10 @@ pub use maintenance::Maintenance;
 pub use memory::Memory;
 pub use normal::{label as storable_label, schedule_of_date, text as storable};
 pub use outbox::Outbox;
+pub use postgres::bounded::{Bounded, MAX_PAGE_BYTES};
 #[doc(hidden)]
 pub use postgres::generated_statements;
-pub use postgres::{Postgres, TenantConnection, rows, select};
+pub use postgres::{Postgres, TenantConnection, bounded, rows, select};
 pub use records::*;
 pub use retention::{Part, Retention};
 pub use runs::Runs;

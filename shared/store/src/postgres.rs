@@ -5,6 +5,7 @@ mod admission;
 mod attempts;
 mod backfills;
 mod beginning;
+pub mod bounded;
 mod columns;
 mod concurrency;
 mod connecting;
@@ -49,7 +50,7 @@ pub mod select {
     pub use super::concurrency::members as concurrency_group;
     pub use super::dead_letters::{dead_letter, dead_letters};
     pub use super::definitions::{numbered_version, workflow};
-    pub use super::runs::{events, item, outputs, run, tasks};
+    pub use super::runs::{events, item, listed_runs, listed_tasks, outputs, run, tasks};
     pub use super::schedules::schedules;
     pub use super::slots::{limits, slot_wait};
     pub use super::triggers::{trigger, trigger_events, triggers};

@@ -123,6 +123,33 @@ pub struct RunRecord {
     pub starter: Option<Starter>,
 }
 
+/// The beginning of a JSON value that is too long for a list.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Excerpt {
+    /// The length of the whole value, in bytes of JSON.
+    pub bytes: u64,
+    /// How it begins.
+    pub text: String,
+}
+
+/// A run in a list. Long inputs are left out of its facts.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ListedRun {
+    /// The run, with its inputs only if they are short.
+    pub record: RunRecord,
+    /// The beginning of its inputs, if they are long.
+    pub inputs: Option<Excerpt>,
+}
+
+/// A task in a list. A long output is left out of its record.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ListedTask {
+    /// The task, with its output only if that is short.
+    pub record: TaskRecord,
+    /// The beginning of its output, if that is long.
+    pub output: Option<Excerpt>,
+}
+
 /// A task that started a run, with what its name follows from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Starter {

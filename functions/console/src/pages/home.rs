@@ -120,13 +120,13 @@ async fn asking(console: &Console, visitor: &Visitor) -> Result<Vec<Asking>, Ref
     let filter =
         RunFilter { state: Some(RunState::Running), limit: MAX_SEARCHED_RUNS, ..RunFilter::default() };
     let (mut asked, mut graphs) = (Vec::new(), BTreeMap::new());
-    for reader in visitor.data.runs().readable(&filter).await? {
-        let run = &reader.record().run;
+    for listed in visitor.data.runs().readable(&filter).await? {
+        let run = &listed.record.run;
         let sleeps = run.counts.present().any(|(state, _)| state == TaskState::Sleeping);
         let graph = console.graph(run.version).await?;
         if sleeps && graph.workflow().tasks.iter().any(|task| task.kind == TaskKind::Approval) {
             graphs.insert(run.id, (run.workflow.clone(), graph));
-            asked.push(reader);
+            asked.push(listed);
         }
     }
     let outlines = visitor.data.runs().outlines(&asked).await?;

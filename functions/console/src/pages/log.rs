@@ -117,7 +117,7 @@ pub(crate) async fn lines(
 async fn length(run: &RunReader, task: TaskIndex, attempt: u32) -> Result<u32, Refused> {
     let has = async |line: u32| {
         let found = run.log(task, attempt, line, 1).await?;
-        Ok::<_, Refused>(!found.is_empty())
+        Ok::<_, Refused>(!found.items.is_empty())
     };
     if attempt == 0 || !has(0).await? {
         return Ok(0);
@@ -146,10 +146,9 @@ async fn read(
     while (lines.len() as u32) < most {
         let next = lines.last().map_or(from, |(number, _)| number + 1);
         let size = BATCH_SIZE.min(most - lines.len() as u32);
-        let rows = run.log(task, attempt, next, size).await?;
-        let last = rows.len() < size as usize;
-        lines.extend(rows);
-        if last {
+        let page = run.log(task, attempt, next, size).await?;
+        lines.extend(page.items);
+        if page.next.is_none() {
             break;
         }
     }

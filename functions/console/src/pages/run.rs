@@ -285,7 +285,7 @@ impl RunPage {
         wanted: &RunQuery,
     ) -> Result<(), Refused> {
         let id = self.run.id;
-        let events = reader.own_events(None, 0, MAX_EVENTS).await?;
+        let events = reader.own_events(None, 0, MAX_EVENTS).await?.items;
         let (critical, skipped) = (graph::critical_path(graph, tasks), skipped(&events));
         let annotations = Annotations { critical: &critical, skipped: &skipped, now: self.shell.now };
         self.graph = graph::of_run(graph, &id.to_string(), tasks, &annotations);

@@ -11,6 +11,7 @@ use host::Problem;
 use model::{BackfillId, RunId};
 use uuid::Uuid;
 
+use super::Credentials;
 use crate::endpoints::{Endpoint, On};
 use crate::{Api, mutation};
 
@@ -50,6 +51,10 @@ async fn admitted(
         return Err(problem);
     }
     let mut request = Request::from_parts(parts, body);
+    if endpoint.is_stream() && request.extensions().get::<Credentials>().is_none() {
+        let credentials = Credentials::of(request.headers());
+        request.extensions_mut().insert(credentials);
+    }
     request.extensions_mut().insert(caller);
     Ok(request)
 }
@@ -74,16 +79,18 @@ async fn check(
         On::Workflow => api.reader(caller).check_workflow(permission, &param(&["workflow", "name"]))?,
         On::Run => {
             caller.check_some(permission)?;
-            api.reader(caller).check_run(permission, RunId(id(&param(&["id"]))?)).await?;
+            api.reader(caller).check_run(permission, RunId(id("run", &param(&["id"]))?)).await?;
         }
         On::Backfill => {
             caller.check_some(permission)?;
-            api.reader(caller).check_backfill(permission, BackfillId(id(&param(&["id"]))?)).await?;
+            api.reader(caller)
+                .check_backfill(permission, BackfillId(id("backfill", &param(&["id"]))?))
+                .await?;
         }
     }
     Ok(())
 }
 
-fn id(text: &str) -> Result<Uuid, Problem> {
-    text.parse().map_err(|_| Problem::bad_request(format!("`{text}` is not an id")))
+fn id(what: &str, text: &str) -> Result<Uuid, Problem> {
+    text.parse().map_err(|_| Problem::not_found(format!("there is no {what} `{text}`")))
 }

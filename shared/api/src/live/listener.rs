@@ -19,7 +19,7 @@ use super::feed::{self, Batch, Notice, Subscription};
 /// How often a listener is sent a keep-alive.
 pub(super) const HEARTBEAT: Duration = Duration::from_secs(10);
 
-/// How long a connection lasts. The listener then connects and authenticates again, so an expired token ends here.
+/// How long a connection lasts; the listener then connects again.
 const MAX_CONNECTION: Duration = Duration::from_secs(15 * 60);
 
 /// How long a browser waits before it connects again.

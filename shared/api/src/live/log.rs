@@ -5,21 +5,21 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::time::Duration;
 
-use axum::Extension;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::sse::{Event, Sse};
 use axum::response::{IntoResponse, Response};
 use futures::stream::{self, Stream, StreamExt};
-use host::{Problem, ShutdownNotice};
+use host::Problem;
 use model::{RunId, TaskState};
+use read::Reader;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::time::Interval;
 
 use super::feed::ListenerSlot;
 use super::listener::{HEARTBEAT, end_of_connection, hello};
-use super::{last_event, unbuffered};
+use super::{Stay, last_event, unbuffered};
 use crate::logs::LineView;
 use crate::request::{Path, Query};
 use crate::{Api, Caller, tasks};
@@ -100,8 +100,8 @@ impl Follower {
         let found = tasks::find(&self.api, &self.caller, self.run, &self.task).await?;
         let task = &found.record.task;
         let lines = found.reader.log(task.index, self.attempt, self.next, MAX_LINES).await?;
-        let read_all = lines.len() < MAX_LINES as usize;
-        for (number, line) in lines {
+        let read_all = lines.next.is_none();
+        for (number, line) in lines.items {
             let view = FollowedView { attempt: self.attempt, line: LineView::from(line) };
             let data = serde_json::to_string(&view).expect("a view is made of JSON");
             self.to_send.push_back(Event::default().id(format!("{}.{number}", self.attempt)).data(data));
@@ -135,7 +135,7 @@ pub(crate) async fn get_log(
     caller: Caller,
     Path((run, task)): Path<(RunId, String)>,
     Query(query): Query<FollowQuery>,
-    stopping: Option<Extension<ShutdownNotice>>,
+    stay: Stay,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let current = tasks::find(&api, &caller, run, &task).await?.record.task.attempt;
@@ -147,6 +147,8 @@ pub(crate) async fn get_log(
         .map(|last| resumed(last).ok_or_else(|| Problem::bad_request("unknown `Last-Event-ID`")));
     let (attempt, next) = last.transpose()?.unwrap_or((query.attempt.unwrap_or(current.max(1)), 0));
     let slot = api.feed.admit(caller.tenant)?;
+    let check = async move |reader: Reader| reader.run(run).await.map(drop);
+    let ending = stay.end(api.clone(), caller.clone(), check);
     let follower = Follower {
         api,
         caller,
@@ -162,8 +164,7 @@ pub(crate) async fn get_log(
         heartbeat: tokio::time::interval(HEARTBEAT),
         _slot: slot,
     };
-    let stopping = stopping.map(|Extension(stopping)| stopping).unwrap_or_default();
-    Ok((unbuffered(), Sse::new(follower.into_stream(stopping.received()))).into_response())
+    Ok((unbuffered(), Sse::new(follower.into_stream(ending))).into_response())
 }
 
 #[cfg(test)]

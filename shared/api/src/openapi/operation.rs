@@ -5,17 +5,17 @@
 
 use std::future::Future;
 
-use axum::Extension;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
-use host::{Problem, ShutdownNotice};
+use host::Problem;
 use schemars::JsonSchema;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use serde_json::{Map, Value, json};
 
 use crate::definitions::{Definitions, Files};
 use crate::etag::Tagged;
+use crate::live::Stay;
 use crate::request::{Json, Path, Query, Text};
 use crate::{Api, Caller};
 
@@ -90,7 +90,7 @@ macro_rules! asks_nothing {
     )*};
 }
 
-asks_nothing!(State<Api>, HeaderMap, Option<Extension<ShutdownNotice>>);
+asks_nothing!(State<Api>, HeaderMap, Stay);
 
 impl Asks for Caller {
     fn ask(operation: &mut Operation, _: &mut Schemas) {

@@ -40,9 +40,11 @@ pub struct ListQuery {
     pub label: Option<String>,
     /// Only those created then or later.
     #[schemars(with = "Option<Time>")]
+    #[serde(default, deserialize_with = "model::instant::deserialize_option")]
     pub created_after: Option<Instant>,
     /// Only those created before.
     #[schemars(with = "Option<Time>")]
+    #[serde(default, deserialize_with = "model::instant::deserialize_option")]
     pub created_before: Option<Instant>,
     /// Only those with this text in their id, workflow, error, labels or origin, ignoring case.
     #[schemars(length(min = 1, max = 200))]
@@ -109,7 +111,7 @@ pub async fn list(api: &Api, caller: &Caller, query: &ListQuery) -> Result<Page<
     let wanted = Wanted::<RunCursor>::read(query.limit, query.cursor.as_deref())?;
     let filter = RunFilter { after: wanted.after, limit: wanted.limit, ..query.filter()? };
     let Page { items, next_cursor } = Page::of(api.reader(caller).runs().list(Follow, &filter).await?);
-    Ok(Page { items: views(api, items).await?, next_cursor })
+    Ok(Page { items: views(api, caller, items).await?, next_cursor })
 }
 
 pub(crate) async fn get_list(

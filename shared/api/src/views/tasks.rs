@@ -9,7 +9,7 @@ use runtime::Graph;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::LinksView;
+use super::{LinksView, PreviewView};
 use crate::Links;
 
 /// A task of a run.
@@ -44,8 +44,11 @@ pub struct TaskView {
     /// When the task ended; null until then.
     #[schemars(with = "Option<crate::openapi::shapes::Time>")]
     pub finished_at: Option<Instant>,
-    /// The output, if it succeeded with one.
+    /// The output. In a list, an output of more than 4 KiB is null, and `output_preview` stands for it.
     pub output: Option<Value>,
+    /// The beginning of an output that is too long for a list.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_preview: Option<PreviewView>,
     /// The error of its last failed attempt.
     pub error: Option<ErrorView>,
     /// What it is waiting for.
@@ -182,6 +185,7 @@ impl TaskView {
             started_at: task.started_at,
             finished_at: task.finished_at,
             output: record.output,
+            output_preview: None,
             error: task.failure.map(ErrorView::from),
             waiting,
             links,

@@ -2,7 +2,7 @@
 
 use chrono::TimeDelta;
 use model::RunState;
-use read::RunRecord;
+use read::ListedRun;
 use serde::{Deserialize, Serialize};
 
 /// Statistics of the last runs of a workflow.
@@ -25,12 +25,13 @@ pub struct StatisticsView {
 }
 
 impl StatisticsView {
-    pub(super) fn of(records: &[RunRecord]) -> Self {
-        let count = |state| records.iter().filter(|record| record.run.state == state).count();
+    pub(super) fn of(runs: &[ListedRun]) -> Self {
+        let count = |state| runs.iter().filter(|listed| listed.record.run.state == state).count();
         let (succeeded, failed, cancelled) =
             (count(RunState::Succeeded), count(RunState::Failed), count(RunState::Cancelled));
-        let took = |record: &RunRecord| Some(record.run.finished_at? - record.run.started_at?);
-        let mut took: Vec<TimeDelta> = records.iter().filter_map(took).collect();
+        let took =
+            |ListedRun { record, .. }: &ListedRun| Some(record.run.finished_at? - record.run.started_at?);
+        let mut took: Vec<TimeDelta> = runs.iter().filter_map(took).collect();
         took.sort_unstable();
         let decided = succeeded + failed;
         Self {

@@ -30,9 +30,6 @@ pub struct ApiConfig {
     pub rate_per_caller: u32,
     /// `EBB_RATE_TENANT`: the maximum requests per second of one tenant; 0 for no limit.
     pub rate_per_tenant: u32,
-    /// `EBB_QUOTA_RUNS`: the maximum number of unfinished runs of a tenant, beyond which the API and webhooks start no
-    /// more; 0 for no limit.
-    pub run_quota: u32,
     /// `EBB_QUOTA_WORKFLOWS`: the maximum number of workflows of a tenant; 0 for no limit.
     pub workflow_quota: u32,
 }
@@ -152,7 +149,6 @@ impl Reader<'_> {
             sign_in: self.sign_in(),
             rate_per_caller: self.number("EBB_RATE_CALLER", DEFAULT_RATE),
             rate_per_tenant: self.number("EBB_RATE_TENANT", 2 * DEFAULT_RATE),
-            run_quota: self.number("EBB_QUOTA_RUNS", 100_000),
             workflow_quota: self.number("EBB_QUOTA_WORKFLOWS", 10_000),
         })
     }

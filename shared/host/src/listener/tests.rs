@@ -21,10 +21,10 @@ struct Server {
 
 impl Server {
     async fn start(head: Duration) -> Self {
-        Self::with_timeouts(Timeouts { head, body: DEADLINE }).await
+        Self::within(Limits { connections: MAX_CONNECTIONS, head, body: DEADLINE }).await
     }
 
-    async fn with_timeouts(timeouts: Timeouts) -> Self {
+    async fn within(limits: Limits) -> Self {
         let origin = |ConnectInfo(from): ConnectInfo<SocketAddr>| async move { from.ip().to_string() };
         let echo = |body: Body| async move { crate::read_body(body, 10).await.map(|_| "read") };
         let drain = |body: Body| async move { crate::read_body(body, usize::MAX).await.map(|_| "read") };
@@ -34,7 +34,7 @@ impl Server {
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel();
         let shutdown = async move { drop(stopped.await) }.boxed().shared();
-        let serving = tokio::spawn(serve_with_timeouts(listener, router, shutdown, timeouts));
+        let serving = tokio::spawn(serve_within(listener, router, shutdown, limits));
         Self { address, stop: Some(stop), serving }
     }
 
@@ -71,7 +71,12 @@ async fn a_request_with_an_endless_head_times_out() {
 
 #[tokio::test]
 async fn a_request_with_an_endless_body_times_out_and_others_are_served() {
-    let server = Server::with_timeouts(Timeouts { head: DEADLINE, body: Duration::from_millis(200) }).await;
+    let server = Server::within(Limits {
+        connections: MAX_CONNECTIONS,
+        head: DEADLINE,
+        body: Duration::from_millis(200),
+    })
+    .await;
     let sized = "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nx";
     let chunked = "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n";
     for beginning in [sized, chunked] {
@@ -84,7 +89,12 @@ async fn a_request_with_an_endless_body_times_out_and_others_are_served() {
 
 #[tokio::test]
 async fn a_trickle_of_bytes_does_not_extend_the_timeout() {
-    let server = Server::with_timeouts(Timeouts { head: DEADLINE, body: Duration::from_millis(200) }).await;
+    let server = Server::within(Limits {
+        connections: MAX_CONNECTIONS,
+        head: DEADLINE,
+        body: Duration::from_millis(200),
+    })
+    .await;
     let mut socket = TcpStream::connect(server.address).await.unwrap();
     let head = b"POST /drain HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";
     socket.write_all(head).await.unwrap();
@@ -156,4 +166,27 @@ async fn a_shutdown_does_not_wait_for_idle_connections() {
     server.stop.take().unwrap().send(()).unwrap();
     within_deadline("it stops", server.serving).await.unwrap();
     drop(idle);
+}
+
+#[tokio::test]
+async fn idle_connections_beyond_the_limit_keep_nobody_waiting() {
+    let server = Server::within(Limits { connections: 20, head: DEADLINE, body: DEADLINE }).await;
+    let unfinished = "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nx";
+    let mut idle = Vec::new();
+    for number in 0..110 {
+        let mut socket = TcpStream::connect(server.address).await.unwrap();
+        // Silent clients, clients in the middle of a head, and clients in the middle of a body.
+        let beginning = ["", "GET / HT", unfinished][number % 3];
+        socket.write_all(beginning.as_bytes()).await.unwrap();
+        idle.push(socket);
+    }
+    within_deadline("a request is served beside idle clients", server.is_up()).await;
+    let open = idle.len();
+    let closed = within_deadline("the idlest clients are closed", async {
+        let mut rest = Vec::new();
+        // A reset is an end, too.
+        let _ = idle[0].read_to_end(&mut rest).await;
+        rest
+    });
+    assert!(closed.await.is_empty() && open > 20);
 }

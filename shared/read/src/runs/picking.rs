@@ -1,31 +1,29 @@
 //! Which runs a list has: their ids are found along the index that serves the list's order, their rows by id.
 
-use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use model::{RunId, TenantId};
 use sqlx::postgres::PgRow;
 use sqlx::{AssertSqlSafe, PgConnection, Row};
-use store::{RunRecord, select, storable, storable_label};
+use store::{Bounded, ListedRun, select, storable, storable_label};
 
 use super::filter::{RunCursor, RunFilter, RunSort};
 use crate::Result;
 
-/// The runs that pass a filter, in order.
+/// The runs that pass a filter, in order, without long inputs. The text is searched for in their errors only if the caller
+/// may read these.
 pub(super) async fn runs(
     connection: &mut PgConnection,
     tenant: TenantId,
     filter: &RunFilter,
-) -> Result<Vec<RunRecord>> {
-    let picked = pick(connection, tenant, filter, 0).await?;
+    errors: bool,
+) -> Result<Bounded<ListedRun>> {
+    let picked = pick(connection, tenant, filter, 0, errors).await?;
     let ids: Vec<RunId> = picked.into_iter().map(|(_, run)| run).collect();
     if ids.is_empty() {
-        return Ok(Vec::new());
+        return Ok(Bounded { items: Vec::new(), cut: false });
     }
-    let found = select::run(connection, tenant, &ids).await?;
-    let mut found: BTreeMap<RunId, RunRecord> =
-        found.into_iter().map(|record| (record.run.id, record)).collect();
-    Ok(ids.iter().filter_map(|id| found.remove(id)).collect())
+    Ok(select::listed_runs(connection, tenant, &ids).await?)
 }
 
 /// The position of the last of `rows` rows along the index that serves the list; none if there are fewer.
@@ -36,7 +34,7 @@ pub(super) async fn horizon(
     rows: u32,
 ) -> Result<Option<RunCursor>> {
     let served = RunFilter { limit: 1, ..filter.served() };
-    Ok(pick(connection, tenant, &served, rows.saturating_sub(1)).await?.pop())
+    Ok(pick(connection, tenant, &served, rows.saturating_sub(1), false).await?.pop())
 }
 
 /// One statement for each order: with and without a label, and by creation or end.
@@ -47,7 +45,7 @@ static STATEMENTS: LazyLock<[String; 6]> = LazyLock::new(|| {
         "run_labels as labelled join runs on runs.id = labelled.run",
         "labelled.created_at",
         "labelled.run",
-        "labelled.tenant = $1 and labelled.label = $14",
+        "labelled.tenant = $1 and labelled.label = $15",
     );
     [
         (by_creation, false),
@@ -75,7 +73,8 @@ fn statement(from: &str, at: &str, id: &str, first: &str, upwards: bool) -> Stri
             and ($7::text is null or exists (
                     select from run_facts
                      where run_facts.run = runs.id
-                       and position($7 in lower(concat_ws(E'\\n', runs.id, runs.workflow, runs.error,
+                       and position($7 in lower(concat_ws(E'\\n', runs.id, runs.workflow,
+                                                          case when $14 then runs.error end,
                                                           run_facts.trigger_by, run_facts.labels))) > 0))
             and ($8::timestamptz is null or ({at}, {id}) {after} ($8, $9::uuid))
             and ($10::timestamptz is null or ({at}, {id}) {until} ($10, $11::uuid))
@@ -107,6 +106,7 @@ async fn pick(
     tenant: TenantId,
     filter: &RunFilter,
     offset: u32,
+    errors: bool,
 ) -> Result<Vec<RunCursor>> {
     let mut query = sqlx::query(AssertSqlSafe(statement_of(filter)))
         // Planned for each call: which index serves depends on which filters are there.
@@ -123,7 +123,8 @@ async fn pick(
         .bind(filter.until.map(|(at, _)| at))
         .bind(filter.until.map(|(_, run)| run.0))
         .bind(i64::from(filter.limit))
-        .bind(i64::from(offset));
+        .bind(i64::from(offset))
+        .bind(errors);
     if let Some(label) = &filter.label {
         query = query.bind(storable_label(label));
     }

@@ -95,6 +95,6 @@ async fn a_run_reader_reads_every_part_in_its_tenants_role() {
     let own = world.admin_of(world.other).run(run).await.unwrap();
     assert_eq!(own.checkpoint(TaskIndex(0)).await.unwrap(), Some((1, 5.into())));
     assert_eq!(own.outline().await.unwrap().len(), 2);
-    assert!(!own.events(0, 9).await.unwrap().is_empty());
+    assert!(!own.events(0, 9).await.unwrap().items.is_empty());
     assert!(world.admin_of(TenantId::DEFAULT).run(run).await.is_err(), "another tenant has no such reader");
 }

@@ -190,7 +190,7 @@ async fn events_of_children_are_left_out_except_those_of_one() {
     }
     let run = world.reader("viewer:default").run(id).await.unwrap();
     let read = async |with: Option<u32>, from, limit| {
-        run.own_events(with.map(TaskIndex), from, limit).await.unwrap()
+        run.own_events(with.map(TaskIndex), from, limit).await.unwrap().items
     };
     assert_eq!(read(None, 0, 9).await, [(0, event(0)), (5, of_run.clone())]);
     assert_eq!(read(Some(4), 1, 9).await, [(2, of_child(4, 2)), (4, of_child(4, 4)), (5, of_run)]);

@@ -21,7 +21,7 @@ async fn a_run_is_read_with_the_permission_and_summarised_with_less() {
     let reader = |grant: &str| world.reader(grant);
     let viewer = reader("viewer:default").run(run).await.unwrap();
     assert_eq!(viewer.outline().await.unwrap().len(), 2);
-    assert_eq!(viewer.tasks(None, Some(TaskIndex(0)), 9).await.unwrap().len(), 1);
+    assert_eq!(viewer.tasks(None, Some(TaskIndex(0)), 9).await.unwrap().items.len(), 1);
     assert!(reader("partner:default").runs().summary(run).await.is_ok());
     assert!(is_forbidden(reader("partner:default").run(run).await));
     for scoped in [reader("viewer:default/etl"), reader("partner:default/etl")] {

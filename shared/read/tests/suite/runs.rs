@@ -27,7 +27,7 @@ async fn six_runs(store: &Postgres) {
 
 async fn list(world: &World, filter: RunFilter) -> Vec<u128> {
     let page = world.reader("viewer:default").runs().list(Read, &filter).await.unwrap();
-    page.items.into_iter().map(|record| record.run.id.0.as_u128()).collect()
+    page.items.into_iter().map(|listed| listed.record.run.id.0.as_u128()).collect()
 }
 
 fn filter() -> RunFilter {
@@ -56,7 +56,8 @@ async fn runs_that_ended_are_listed_by_their_ends() {
     let ends: Vec<RunCursor> = {
         let ended = RunFilter { sort: RunSort::FirstEnded, ..filter() };
         let found = world.reader("viewer:default").runs().list(Read, &ended).await.unwrap().items;
-        found.iter().map(|record| (record.run.finished_at.unwrap(), record.run.id)).collect()
+        let runs = found.iter().map(|listed| &listed.record.run);
+        runs.map(|run| (run.finished_at.unwrap(), run.id)).collect()
     };
     let ids: BTreeSet<RunId> = ends.iter().map(|(_, run)| *run).collect();
     assert_eq!(ids, [4, 1, 6].map(run_id).into(), "what has not ended is left out");
@@ -153,7 +154,7 @@ async fn pages_of_runs_neither_repeat_nor_leave_out() {
         loop {
             let filter = RunFilter { after, limit: 1, ..filter.clone() };
             let page = world.reader("viewer:default").runs().list(Read, &filter).await.unwrap();
-            seen.extend(page.items.iter().map(|record| record.run.id.0.as_u128()));
+            seen.extend(page.items.iter().map(|listed| listed.record.run.id.0.as_u128()));
             after = page.next;
             if after.is_none() {
                 break;

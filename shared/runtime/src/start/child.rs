@@ -16,6 +16,10 @@ impl Runtime {
         }
         let failure = match self.start(request).await {
             Ok(_) | Err(Error::Unwanted) => return Ok(()),
+            // To wait for room would be to wait for oneself: the task, too, is of an unfinished run.
+            Err(error @ Error::TooManyRuns(_)) if parent.waits => {
+                Failure::transient(format!("the run could not be started: {error}"))
+            }
             Err(error) if !error.is_hopeless() || !parent.waits => return Err(error),
             Err(error) => Failure::permanent(format!("the run could not be started: {error}")),
         };

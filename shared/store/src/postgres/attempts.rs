@@ -1,13 +1,15 @@
 //! Attempts: those that are over, the logs they write and their checkpoints.
 
 use async_trait::async_trait;
+use futures::TryStreamExt;
 use model::{AttemptRecord, TaskKey};
 use sqlx::types::Json;
 use sqlx::{PgExecutor, Row};
 
 use super::rows::{int, json, number};
-use super::{Postgres, rows};
-use crate::{Attempts, Checkpoint, LogChunk, LogLine, Result, chunks};
+use super::{Postgres, bounded, rows};
+use crate::chunks::Numbered;
+use crate::{Attempts, Bounded, Checkpoint, LogChunk, LogLine, Result};
 
 #[async_trait]
 impl Attempts for Postgres {
@@ -16,7 +18,7 @@ impl Attempts for Postgres {
     }
 
     async fn log(&self, key: TaskKey, attempt: u32, from: u32, limit: u32) -> Result<Vec<(u32, LogLine)>> {
-        log(&self.pool, key, attempt, from, limit).await
+        Ok(log(&self.pool, key, attempt, from, limit, usize::MAX).await?.items)
     }
 
     async fn append_log(&self, chunk: &LogChunk) -> Result<()> {
@@ -81,26 +83,32 @@ pub async fn attempts(executor: impl PgExecutor<'_>, key: TaskKey) -> Result<Vec
     found.iter().map(rows::attempt).collect()
 }
 
-/// Lines of an attempt's log with a number of `from` or higher, oldest first, with their numbers.
+/// Lines of an attempt's log with a number of `from` or higher, oldest first, with their numbers: at most `limit`, and none
+/// after the chunk that exceeds `max_bytes`.
 pub async fn log(
     executor: impl PgExecutor<'_>,
     key: TaskKey,
     attempt: u32,
     from: u32,
     limit: u32,
-) -> Result<Vec<(u32, LogLine)>> {
-    let found = sqlx::query(include_str!("../../queries/read_log.sql"))
+    max_bytes: usize,
+) -> Result<Bounded<(u32, LogLine)>> {
+    let mut found = sqlx::query(include_str!("../../queries/read_log.sql"))
         .bind(key.run.0)
         .bind(int(key.task.0))
         .bind(int(attempt))
         .bind(i64::from(from))
         .bind(i64::from(limit))
-        .fetch_all(executor)
-        .await?;
-    let chunks: Vec<(i64, Vec<LogLine>)> = found
-        .iter()
-        .map(|row| Ok((i64::from(number(row, "first")?), row.try_get::<Json<_>, _>("lines")?.0)))
-        .collect::<Result<_>>()?;
-    let lines = chunks::numbered(chunks, from.into(), limit);
-    Ok(lines.into_iter().map(|(number, line)| (number as u32, line)).collect())
+        .fetch(executor);
+    let mut lines = Numbered::new(from.into(), limit, max_bytes);
+    let mut cut = false;
+    while let Some(row) = found.try_next().await? {
+        if lines.is_full() {
+            cut = true;
+            break;
+        }
+        let chunk: Vec<LogLine> = row.try_get::<Json<_>, _>("lines")?.0;
+        lines.add(number(&row, "first")?.into(), chunk, bounded::size(&row));
+    }
+    lines.into_bounded(cut).try_map(|(number, line)| Ok((number as u32, line)))
 }

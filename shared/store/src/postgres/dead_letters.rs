@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use sqlx::PgExecutor;
 
-use super::{Postgres, rows};
-use crate::{DeadLetter, DeadLetterFilter, DeadLetters, Result, normal};
+use super::{Postgres, bounded, rows};
+use crate::{Bounded, DeadLetter, DeadLetterFilter, DeadLetters, Result, normal};
 
 #[async_trait]
 impl DeadLetters for Postgres {
@@ -37,7 +37,7 @@ impl DeadLetters for Postgres {
     }
 
     async fn dead_letters(&self, filter: &DeadLetterFilter) -> Result<Vec<DeadLetter>> {
-        dead_letters(&self.pool, filter).await
+        Ok(dead_letters(&self.pool, filter, usize::MAX).await?.items)
     }
 }
 
@@ -54,14 +54,14 @@ pub async fn dead_letter(executor: impl PgExecutor<'_>, id: &str) -> Result<Opti
 pub async fn dead_letters(
     executor: impl PgExecutor<'_>,
     filter: &DeadLetterFilter,
-) -> Result<Vec<DeadLetter>> {
+    max_bytes: usize,
+) -> Result<Bounded<DeadLetter>> {
     let found = sqlx::query(include_str!("../../queries/list_dead_letters.sql"))
         .bind(filter.source.as_deref().map(normal::text))
         .bind(filter.text.as_deref().map(normal::text))
         .bind(filter.after.as_ref().map(|(at, _)| *at))
         .bind(filter.after.as_ref().map(|(_, id)| normal::text(id)))
         .bind(i64::from(filter.limit))
-        .fetch_all(executor)
-        .await?;
-    found.iter().map(rows::dead_letter).collect()
+        .fetch(executor);
+    bounded::rows(found, max_bytes).await?.try_map(|row| rows::dead_letter(&row))
 }

@@ -17,8 +17,8 @@ use super::timers;
 
 pub use super::timers::index as timer_index;
 use crate::{
-    Claim, DeadLetter, DueTimer, Error, Facts, Pause, Result, RunRecord, Starter, TaskRecord, VersionRecord,
-    WorkflowRecord,
+    Claim, DeadLetter, DueTimer, Error, Excerpt, Facts, Pause, Result, RunRecord, Starter, TaskRecord,
+    VersionRecord, WorkflowRecord,
 };
 
 /// One column of many rows, to be unnested.
@@ -78,6 +78,13 @@ pub(super) fn run_record(row: &PgRow) -> Result<RunRecord> {
         version_number: row.try_get("number")?,
         starter: starter(row)?,
     })
+}
+
+/// The beginning of a value that is too long for a list; none for a value that is listed whole. The columns `head` and
+/// `bytes` say what the statement left out.
+pub(super) fn excerpt(row: &PgRow, bytes: &str, head: &str) -> Result<Option<Excerpt>> {
+    let Some(bytes) = row.try_get::<Option<i32>, _>(bytes)? else { return Ok(None) };
+    Ok(Some(Excerpt { bytes: u64::try_from(bytes).unwrap_or_default(), text: row.try_get(head)? }))
 }
 
 fn starter(row: &PgRow) -> Result<Option<Starter>> {

@@ -3,15 +3,18 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
+use futures::TryStreamExt;
 use model::{Event, RunId, TaskIndex, TaskKey, TenantId};
 use serde_json::Value;
 use sqlx::types::Json;
 use sqlx::{PgExecutor, Row};
 use uuid::Uuid;
 
+use super::bounded::{MAX_LISTED_VALUE, MAX_PAGE_BYTES};
 use super::rows::int;
-use super::{Postgres, rows};
-use crate::{Facts, Result, RunFilter, RunRecord, Runs, TaskRecord, chunks, normal};
+use super::{Postgres, bounded, rows};
+use crate::chunks::Numbered;
+use crate::{Bounded, Facts, ListedRun, ListedTask, Result, RunFilter, RunRecord, Runs, TaskRecord, normal};
 
 #[async_trait]
 impl Runs for Postgres {
@@ -56,7 +59,7 @@ impl Runs for Postgres {
     }
 
     async fn events(&self, run: RunId, from: i64, limit: u32) -> Result<Vec<(i64, Event)>> {
-        events(&self.pool, run, from, limit).await
+        Ok(events(&self.pool, run, from, limit, usize::MAX).await?.items)
     }
 
     async fn waiters(&self, owner: TaskKey, limit: u32) -> Result<Vec<(TaskKey, u32)>> {
@@ -94,6 +97,45 @@ pub async fn run(executor: impl PgExecutor<'_>, tenant: TenantId, ids: &[RunId])
     found.iter().map(rows::run_record).collect()
 }
 
+/// Those of these runs that are the tenant's, in the order of their ids here, without long inputs. A page of large rows ends
+/// early.
+pub async fn listed_runs(
+    executor: impl PgExecutor<'_>,
+    tenant: TenantId,
+    ids: &[RunId],
+) -> Result<Bounded<ListedRun>> {
+    let found = sqlx::query(include_str!("../../queries/list_runs_by_id.sql"))
+        .bind(tenant.0)
+        .bind(ids.iter().map(|id| id.0).collect::<Vec<Uuid>>())
+        .bind(MAX_LISTED_VALUE)
+        .fetch(executor);
+    bounded::rows(found, MAX_PAGE_BYTES).await?.try_map(|row| {
+        let inputs = rows::excerpt(&row, "inputs_bytes", "inputs_head")?;
+        Ok(ListedRun { record: rows::run_record(&row)?, inputs })
+    })
+}
+
+/// As [`tasks`], without long outputs. A page of large rows ends early.
+pub async fn listed_tasks(
+    executor: impl PgExecutor<'_>,
+    run: RunId,
+    children_of: Option<TaskIndex>,
+    after: Option<TaskIndex>,
+    limit: u32,
+) -> Result<Bounded<ListedTask>> {
+    let found = sqlx::query(include_str!("../../queries/list_tasks.sql"))
+        .bind(run.0)
+        .bind(children_of.map(|task| int(task.0)))
+        .bind(after.map_or(-1, |task| i64::from(task.0)))
+        .bind(i64::from(limit))
+        .bind(MAX_LISTED_VALUE)
+        .fetch(executor);
+    bounded::rows(found, MAX_PAGE_BYTES).await?.try_map(|row| {
+        let output = rows::excerpt(&row, "output_bytes", "output_head")?;
+        Ok(ListedTask { record: rows::task_record(&row)?, output })
+    })
+}
+
 /// Tasks of a run in index order, after the given one: those of its definition, or the children of one of them.
 pub async fn tasks(
     executor: impl PgExecutor<'_>,
@@ -107,6 +149,7 @@ pub async fn tasks(
         .bind(children_of.map(|task| int(task.0)))
         .bind(after.map_or(-1, |task| i64::from(task.0)))
         .bind(i64::from(limit))
+        .bind(i32::MAX)
         .fetch_all(executor)
         .await?;
     found.iter().map(rows::task_record).collect()
@@ -122,24 +165,28 @@ pub async fn item(executor: impl PgExecutor<'_>, child: TaskKey) -> Result<Optio
     Ok(found.map(|row| row.try_get::<Json<_>, _>("item")).transpose()?.map(|Json(item)| item))
 }
 
-/// Events of a run with a number of `from` or higher, oldest first, with their numbers.
+/// Events of a run with a number of `from` or higher, oldest first, with their numbers: at most `limit`, and none after the
+/// row that exceeds `max_bytes`.
 pub async fn events(
     executor: impl PgExecutor<'_>,
     run: RunId,
     from: i64,
     limit: u32,
-) -> Result<Vec<(i64, Event)>> {
-    let found = sqlx::query(include_str!("../../queries/read_events.sql"))
+    max_bytes: usize,
+) -> Result<Bounded<(i64, Event)>> {
+    let mut found = sqlx::query(include_str!("../../queries/read_events.sql"))
         .bind(run.0)
         .bind(from)
         .bind(i64::from(limit))
-        .fetch_all(executor)
-        .await?;
-    let chunks: Vec<(i64, Vec<Event>)> = found
-        .iter()
-        .map(|row| Ok((row.try_get("seq")?, row.try_get::<Json<_>, _>("events")?.0)))
-        .collect::<Result<_>>()?;
-    Ok(chunks::numbered(chunks, from, limit))
+        .fetch(executor);
+    let mut events = Numbered::new(from, limit, max_bytes);
+    while let Some(row) = found.try_next().await? {
+        if events.is_full() {
+            return Ok(events.into_bounded(true));
+        }
+        events.add(row.try_get("seq")?, row.try_get::<Json<Vec<Event>>, _>("events")?.0, bounded::size(&row));
+    }
+    Ok(events.into_bounded(false))
 }
 
 pub(super) async fn facts(executor: impl PgExecutor<'_>, run: RunId) -> Result<Option<Facts>> {

@@ -6,8 +6,8 @@ use sqlx::postgres::PgRow;
 use sqlx::types::Json;
 use sqlx::{PgConnection, PgExecutor, Row};
 
-use super::{Postgres, rows};
-use crate::{Error, Result, ScheduleRecord, Schedules, normal};
+use super::{Postgres, bounded, rows};
+use crate::{Bounded, Error, Result, ScheduleRecord, Schedules, normal};
 
 #[async_trait]
 impl Schedules for Postgres {
@@ -18,7 +18,7 @@ impl Schedules for Postgres {
         after: Option<(&str, &str)>,
         limit: u32,
     ) -> Result<Vec<ScheduleRecord>> {
-        schedules(&self.pool, tenant, workflow, after, limit).await
+        Ok(schedules(&self.pool, tenant, workflow, after, limit, usize::MAX).await?.items)
     }
 
     async fn due_schedules(&self, now: Instant, limit: u32) -> Result<Vec<ScheduleRecord>> {
@@ -45,7 +45,8 @@ pub async fn schedules(
     workflow: Option<&str>,
     after: Option<(&str, &str)>,
     limit: u32,
-) -> Result<Vec<ScheduleRecord>> {
+    max_bytes: usize,
+) -> Result<Bounded<ScheduleRecord>> {
     let found = sqlx::query(
         "select * from schedules
           where tenant = $1 and ($2::text is null or workflow = $2)
@@ -57,9 +58,8 @@ pub async fn schedules(
     .bind(after.map(|(workflow, _)| normal::text(workflow)))
     .bind(after.map(|(_, name)| normal::text(name)))
     .bind(i64::from(limit))
-    .fetch_all(executor)
-    .await?;
-    found.iter().map(record).collect()
+    .fetch(executor);
+    bounded::rows(found, max_bytes).await?.try_map(|row| record(&row))
 }
 
 /// Makes the rows of a workflow's schedules follow from its active version.

@@ -8,12 +8,12 @@ use sqlx::types::Json;
 use sqlx::{PgConnection, PgExecutor, Row};
 
 use super::transaction::PostgresTransaction;
-use super::{Postgres, rows};
+use super::{Postgres, bounded, rows};
 use crate::definitions::WORKFLOW_PAUSES;
 use crate::triggers::TRIGGER_EVENT_TTL;
 use crate::{
-    Error, PollRecord, Result, TransactionTriggers, TriggerEvent, TriggerFilter, TriggerPause, TriggerRecord,
-    Triggers, normal,
+    Bounded, Error, PollRecord, Result, TransactionTriggers, TriggerEvent, TriggerFilter, TriggerPause,
+    TriggerRecord, Triggers, normal,
 };
 
 /// Makes the triggers of a workflow those of the version that became active. One that waits for the same as before
@@ -183,7 +183,7 @@ impl Triggers for Postgres {
     }
 
     async fn triggers(&self, tenant: TenantId, filter: &TriggerFilter) -> Result<Vec<TriggerRecord>> {
-        triggers(&self.pool, tenant, filter).await
+        Ok(triggers(&self.pool, tenant, filter, usize::MAX).await?.items)
     }
 
     async fn triggers_on(&self, tenant: TenantId, kind: &str, key: &str) -> Result<Vec<TriggerRecord>> {
@@ -290,7 +290,8 @@ pub async fn triggers(
     executor: impl PgExecutor<'_>,
     tenant: TenantId,
     filter: &TriggerFilter,
-) -> Result<Vec<TriggerRecord>> {
+    max_bytes: usize,
+) -> Result<Bounded<TriggerRecord>> {
     let after = filter.after.as_ref();
     let found = sqlx::query(include_str!("../../queries/list_triggers.sql"))
         .bind(tenant.0)
@@ -298,9 +299,8 @@ pub async fn triggers(
         .bind(after.map(|(workflow, _)| normal::text(workflow)))
         .bind(after.map(|(_, name)| normal::text(name)))
         .bind(i64::from(filter.limit))
-        .fetch_all(executor)
-        .await?;
-    found.iter().map(record).collect()
+        .fetch(executor);
+    bounded::rows(found, max_bytes).await?.try_map(|row| record(&row))
 }
 
 /// The events that a trigger received, the latest first.

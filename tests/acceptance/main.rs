@@ -5,6 +5,7 @@
 mod callbacks;
 mod child_runs;
 mod claims;
+mod database_roles;
 mod dead_letters;
 mod examples;
 mod fan_out;

@@ -12,7 +12,8 @@ use store::Postgres;
 
 use crate::config::{BusConfig, DatabaseLogin};
 use crate::database_login::{self, AccessTokens};
-use crate::{Config, Operations, starting};
+use crate::starting::{self, Gate};
+use crate::{Config, Operations};
 
 /// The state shared by a function's handlers. Cloning is cheap.
 #[derive(Clone)]
@@ -77,10 +78,15 @@ impl App {
 
 impl Connected {
     /// Connects as soon as the database accepts a connection. A cold database, or the network of a new instance, may take
-    /// minutes; and so may a new account until the database knows it.
-    pub(crate) async fn when_available(config: &Config) -> Result<Self, StartError> {
+    /// minutes; and so may a new account until the database knows it. A database that nobody has migrated yet has responded:
+    /// the first migration runs when the functions are there.
+    pub(crate) async fn when_available(config: &Config, gate: &Gate) -> Result<Self, StartError> {
         let is_temporary = |error: &StartError| match error {
             StartError::Store(store::Error::Unavailable(_)) | StartError::Login(_) => true,
+            StartError::Store(store::Error::NotPrepared(_)) => {
+                gate.database_responded();
+                true
+            }
             StartError::Store(_) => config.database_login == DatabaseLogin::Iam,
             StartError::Bus(_) | StartError::Auth(_) => false,
         };

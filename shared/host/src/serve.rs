@@ -175,7 +175,7 @@ where
     let work = async {
         let mut served = pin!(served);
         let start = async {
-            let connected = Connected::when_available(&config).await?;
+            let connected = Connected::when_available(&config, &gate).await?;
             gate.open(observed(serving(config, connected).await?.into()));
             tracing::info!("{name} is listening on {address}");
             Ok::<_, StartError>(())

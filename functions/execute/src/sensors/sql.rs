@@ -10,7 +10,9 @@ pub(super) async fn query(sensor: &SqlSensor, cursor: Option<&Value>) -> Result<
     let values = sensor.params.iter().chain(cursor);
     store::query_foreign(&sensor.url, &sensor.query, values).await.map_err(|error| match error {
         // The database would reject the query again; an outage passes.
-        store::Error::Database(_) | store::Error::Unreadable { .. } => Failure::permanent(error.to_string()),
+        store::Error::Database(_) | store::Error::NotPrepared(_) | store::Error::Unreadable { .. } => {
+            Failure::permanent(error.to_string())
+        }
         store::Error::Unavailable(_) | store::Error::Conflict => Failure::transient(error.to_string()),
     })
 }

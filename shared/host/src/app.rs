@@ -48,6 +48,9 @@ pub enum StartError {
     /// The bus is unavailable or returned an error.
     #[error(transparent)]
     Bus(#[from] bus::Error),
+    /// The sweep is to request its wake-ups from a queue that is not named.
+    #[error("EBB_WAKE is tasks, so the sweep needs EBB_WAKE_QUEUE and EBB_WAKE_URL")]
+    NoWakeQueue,
     /// The keys for push tokens are unavailable.
     #[error(transparent)]
     Auth(#[from] auth::Error),
@@ -88,7 +91,7 @@ impl Connected {
                 true
             }
             StartError::Store(_) => config.database_login == DatabaseLogin::Iam,
-            StartError::Bus(_) | StartError::Auth(_) => false,
+            StartError::Bus(_) | StartError::NoWakeQueue | StartError::Auth(_) => false,
         };
         starting::retry(|| Self::new(config), is_temporary).await
     }
@@ -99,7 +102,8 @@ impl Connected {
         let store = match config.database_login {
             DatabaseLogin::Password => Postgres::connect(url, connections).await?,
             DatabaseLogin::Iam => {
-                let tokens = AccessTokens::of_this_account().map_err(StartError::Login)?;
+                let tokens =
+                    AccessTokens::of_this_account(database_login::SCOPE).map_err(StartError::Login)?;
                 database_login::connect(tokens, url, connections).await?
             }
         };
@@ -112,7 +116,11 @@ impl Connected {
             BusConfig::Broker { url } => Arc::new(bus::remote::Remote::new(url, "local")?),
         };
         let (database, accounts) = (Database::new(&store), Accounts::new(&store));
-        let app = App::new(Arc::new(Runtime::new(Arc::new(store), bus, clock)), config.push.build()?);
+        let mut runtime = Runtime::new(Arc::new(store), bus, clock);
+        if config.wake.is_exact() {
+            runtime = runtime.with_exact_wake_ups();
+        }
+        let app = App::new(Arc::new(runtime), config.push.build()?);
         let operations = Operations { token: config.operations_token.clone(), ..Operations::default() };
         Ok(Self { app: app.operated(operations), database, accounts })
     }

@@ -3,6 +3,8 @@
 mod access;
 mod environment;
 mod limits;
+mod telemetry;
+mod wake;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,6 +17,8 @@ use crate::{EgressPolicy, Secrets};
 
 pub use access::{ApiConfig, IntrospectionConfig, IssuerConfig, SignInConfig};
 pub use environment::Environment;
+pub use telemetry::{OtlpAuth, OtlpConfig};
+pub use wake::WakeConfig;
 
 /// A function's settings, from its environment.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -49,8 +53,10 @@ pub struct Config {
     pub retention: RetentionConfig,
     /// `EBB_CONSOLE_URL`: the console's address, for links.
     pub console_url: Option<String>,
-    /// `EBB_OTLP_ENDPOINT`: the collector that receives metrics and spans.
-    pub otlp_endpoint: Option<String>,
+    /// The collector that receives metrics and spans.
+    pub otlp: Option<OtlpConfig>,
+    /// What wakes the sweep.
+    pub wake: WakeConfig,
     /// The hosts that tasks, sensors and callbacks may call.
     pub egress: EgressPolicy,
     /// The secrets that workflows refer to.
@@ -201,6 +207,7 @@ impl Config {
     /// Reads the configuration of a function.
     pub fn from_env(environment: &Environment) -> Result<Self, Problems> {
         let mut reader = Reader { environment, problems: Vec::new() };
+        let push = reader.push();
         let config = Self {
             port: reader.number("PORT", 8080),
             host: reader.number("EBB_HOST", IpAddr::from([0, 0, 0, 0])),
@@ -212,12 +219,13 @@ impl Config {
             request_seconds: reader.request_seconds(),
             queue_seconds: reader.queue_seconds(),
             bus: reader.bus(),
-            push: reader.push(),
+            wake: reader.wake(&push),
+            push,
             operations_token: reader.optional("EBB_OPERATIONS_TOKEN"),
             api: reader.api(),
             retention: reader.retention(),
             console_url: reader.optional("EBB_CONSOLE_URL"),
-            otlp_endpoint: reader.optional("EBB_OTLP_ENDPOINT"),
+            otlp: reader.otlp(),
             egress: reader.egress(),
             secrets: Secrets::from_env(environment),
             storage_endpoint: reader.optional("EBB_STORAGE_ENDPOINT"),

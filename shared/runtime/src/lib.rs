@@ -29,6 +29,7 @@ mod template_scope;
 mod tenants;
 mod timers;
 mod upstream_trigger;
+mod wake_ups;
 mod workers;
 
 use std::sync::Arc;
@@ -70,12 +71,19 @@ pub struct Runtime {
     clock: Arc<dyn Clock>,
     graphs: graphs::Graphs,
     inbox: inbox::Inbox<Runtime>,
+    wake_ups: Option<wake_ups::Requested>,
 }
 
 impl Runtime {
     /// A runtime over these parts.
     pub fn new(store: Arc<dyn Store>, bus: Arc<dyn Bus>, clock: Arc<dyn Clock>) -> Self {
-        Self { store, bus, clock, graphs: Default::default(), inbox: Default::default() }
+        let (graphs, inbox) = Default::default();
+        Self { store, bus, clock, graphs, inbox, wake_ups: None }
+    }
+
+    /// The same runtime for a sweep that is called when something is due, and not every minute: commits request such calls.
+    pub fn with_exact_wake_ups(self) -> Self {
+        Self { wake_ups: Some(wake_ups::Requested::default()), ..self }
     }
 
     /// The store, for reading.

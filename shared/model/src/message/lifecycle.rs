@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Instant, RunId, RunState, TaskIndex, TaskState, TenantId};
+use crate::{Instant, RunId, RunState, TaskIndex, TaskKind, TaskState, TenantId};
 
 /// A run ended.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -35,6 +35,9 @@ pub struct TaskFinished {
     pub task: TaskIndex,
     /// The task's name.
     pub name: String,
+    /// Its type; nothing in messages of versions that did not say so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<TaskKind>,
     /// How.
     pub state: TaskState,
     /// When.

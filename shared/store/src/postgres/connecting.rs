@@ -14,6 +14,9 @@ const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
 /// A connection that was used within this time is taken to be alive without asking.
 const PING_AFTER: Duration = Duration::from_secs(30);
 
+/// A connection that is unused for this long is closed: idle functions keep no database awake.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
+
 /// The role that owns the tables.
 pub(super) const OWNER: &str = "ebbflow_owner";
 
@@ -45,6 +48,7 @@ impl Postgres {
         let pool = PgPoolOptions::new()
             .max_connections(max_connections)
             .acquire_timeout(ACQUIRE_TIMEOUT)
+            .idle_timeout(IDLE_TIMEOUT)
             .test_before_acquire(false)
             .before_acquire(|connection, usage| {
                 Box::pin(async move { Ok(usage.idle_for < PING_AFTER || connection.ping().await.is_ok()) })

@@ -1,22 +1,5 @@
--- Tenant isolation. Reads on behalf of a caller use this role, which sees the rows of one tenant only: a statement that
--- forgets its tenant finds nothing of another. The engine owns the tables and is not restricted.
-
-do $$
-begin
-    create role ebbflow_tenant nologin;
-exception
-    -- Another database of this server has the role, or is creating it.
-    when duplicate_object or unique_violation then null;
-end $$;
-
--- The migrating user, and users with its rights, can assume that role.
-do $$
-begin
-    if not pg_has_role(current_user, 'ebbflow_tenant', 'member') then
-        execute format('grant ebbflow_tenant to %I', current_user);
-    end if;
-    execute format('grant usage on schema %I to ebbflow_tenant', current_schema());
-end $$;
+-- Tenant isolation. Reads on behalf of a caller use the role `ebbflow_tenant`, which sees the rows of one tenant only: a statement
+-- that forgets its tenant finds nothing of another. The engine owns the tables and is not restricted.
 
 -- The role may only read, and only these tables.
 grant select on tenants, workflows, versions, runs, run_facts, run_labels, tasks, outputs, attempts, events, logs, timers,

@@ -292,7 +292,7 @@ resource "google_monitoring_alert_policy" "alert" {
       display_name = conditions.value
       condition_absent {
         filter   = "${local.requests} AND resource.labels.service_name=\"${var.name}-sweep\" AND metric.labels.response_code_class=\"2xx\""
-        duration = "300s"
+        duration = var.wake == "tick" ? "300s" : "7200s"
         aggregations {
           alignment_period     = "60s"
           per_series_aligner   = "ALIGN_RATE"

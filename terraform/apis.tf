@@ -21,6 +21,7 @@ resource "google_project_service" "api" {
     "sqladmin.googleapis.com",
     "storage.googleapis.com",
     ],
+    var.wake == "tick" ? [] : ["cloudtasks.googleapis.com"],
     var.iap ? ["iap.googleapis.com"] : [],
     try(var.otlp.google, false) ? ["telemetry.googleapis.com"] : [],
   ))

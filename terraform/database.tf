@@ -101,7 +101,8 @@ resource "google_sql_user" "functions" {
   deletion_policy = "ABANDON"
 }
 
-# With `iam_login`, functions use their own accounts, with a token as the password. The migration grants them its own rights.
+# With `iam_login`, functions use their own accounts, with a token as the password. The migration lets them assume the role that
+# owns the tables; they have no other rights.
 locals {
   database_accounts = var.database.iam_login ? { for name, account in google_service_account.function : name => trimsuffix(account.email, ".gserviceaccount.com") } : {}
 }

@@ -61,6 +61,7 @@ locals {
         EBB_RETENTION_DEAD_LETTERS_DAYS = tostring(var.retention_days.dead_letters)
       },
       { for bucket in google_storage_bucket.archive : "EBB_ARCHIVE_BUCKET" => bucket.name },
+      local.wake_environment_of_sweep,
     )
     # Identity-Aware Proxy signs in people and says who they are in a token of its own.
     console = merge(local.api_environment, !var.iap ? {} : {
@@ -88,6 +89,7 @@ locals {
         RUST_LOG            = var.log_filter
       },
       local.environment_by_function[function.function],
+      local.wake_environment,
       var.otlp == null ? {} : { EBB_OTLP_ENDPOINT = var.otlp.endpoint },
       try(var.otlp.google, false) ? { EBB_OTLP_AUTH = "google" } : {},
       var.database.iam_login ? {

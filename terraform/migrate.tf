@@ -61,7 +61,7 @@ resource "google_cloud_run_v2_job" "migrate" {
           }
         }
 
-        # Accounts that log in through IAM own nothing: the migration grants them its rights.
+        # Accounts that log in through IAM own nothing: the migration lets them assume the role that owns the tables.
         dynamic "env" {
           for_each = length(local.database_accounts) == 0 ? [] : [join(",", values(local.database_accounts))]
           content {

@@ -177,6 +177,17 @@ variable "database_hours" {
   }
 }
 
+variable "wake" {
+  description = "What wakes the sweep: `tick` calls it every minute; `tasks` has Cloud Tasks call it when something is due, and once an hour besides, so that an idle installation leaves its database alone."
+  type        = string
+  default     = "tick"
+
+  validation {
+    condition     = contains(["tick", "tasks"], var.wake)
+    error_message = "wake must be tick or tasks."
+  }
+}
+
 variable "database_people" {
   description = "People and groups who may log in to the database with their own identity, without a password: email addresses, with `group:` before those of groups."
   type        = set(string)

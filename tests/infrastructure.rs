@@ -36,7 +36,7 @@ use reading::{Repository, attributes, definitions, inside, one_of, quoted, words
 use watching::{alerts, counts, numbers};
 
 /// Variables that terraform does not set, and why.
-const SET_ELSEWHERE: [(&str, &str); 22] = [
+const SET_ELSEWHERE: [(&str, &str); 23] = [
     ("EBB_API_GRANTS", "roles are granted over the API"),
     ("EBB_API_GROUP_CLAIM", "Google's tokens contain no groups"),
     ("EBB_API_INTROSPECTION_AUDIENCES", "opaque tokens are accepted only on request"),
@@ -56,15 +56,10 @@ const SET_ELSEWHERE: [(&str, &str); 22] = [
     ("EBB_RATE_TENANT", "the default applies"),
     ("EBB_SECRETS_DIR", "Cloud Run passes secrets as variables"),
     ("EBB_STORAGE_ENDPOINT", "a replacement for Cloud Storage in tests"),
+    ("EBB_TASKS_ENDPOINT", "a replacement for Cloud Tasks in tests"),
     ("EBB_TENANT", "the tenant of the command line"),
     ("EBB_TOKEN", "the token of the command line"),
     ("EBB_URL", "the server of the command line"),
-];
-
-/// What terraform sets ahead of the code, and what the code does with it. An entry goes with the code that reads it.
-const SET_AHEAD: [(&str, &str); 2] = [
-    ("EBB_OTLP_AUTH", "`google`: sends Google's access tokens with metrics and spans"),
-    ("EBB_OTLP_HEADERS", "headers for metrics and spans, `name=value` separated by commas"),
 ];
 
 type Names = BTreeSet<String>;
@@ -124,8 +119,7 @@ fn functions(repository: &Repository) -> Vec<String> {
 /// The variables that functions and the migration read.
 fn variables_read(repository: &Repository) -> Names {
     let config =
-        ["config.rs", "config/access.rs", "config/limits.rs"].map(|file| format!("shared/host/src/{file}"));
-    let config = &config.map(|file| repository.file(&file).to_owned()).concat();
+        &repository.code("shared/host/src/config").map(|(_, text)| text.as_str()).collect::<String>();
     let name = |letter: char| letter.is_ascii_uppercase() || letter == '_';
     let mut read = words(config, "(\"EBB_", name);
     read.extend(words(config, "days(\"EBB_", name));
@@ -154,9 +148,7 @@ fn environment(repository: &Repository) -> Vec<String> {
     let given = ["terraform/functions.tf", "terraform/migrate.tf", "terraform/scheduler.tf"];
     let set: Names = given.iter().flat_map(|file| words(repository.file(file), "EBB_", name)).collect();
     let elsewhere = SET_ELSEWHERE.map(|(name, _)| name.to_owned());
-    let ahead = SET_AHEAD.map(|(name, _)| name.to_owned());
-    let known: Names =
-        set.iter().filter(|name| !ahead.contains(name)).cloned().chain(elsewhere.clone()).collect();
+    let known: Names = set.iter().cloned().chain(elsewhere.clone()).collect();
     let read = variables_read(repository);
     let mut found = compare("variables", ("the code", read.clone()), ("terraform, or SET_ELSEWHERE", known));
     found.extend(
@@ -164,12 +156,6 @@ fn environment(repository: &Repository) -> Vec<String> {
             .iter()
             .filter(|name| set.contains(*name))
             .map(|name| format!("{name} is set, and SET_ELSEWHERE")),
-    );
-    found.extend(
-        ahead
-            .iter()
-            .filter(|name| !set.contains(*name) || read.contains(*name))
-            .map(|name| format!("{name} is not set, or is read by now: SET_AHEAD")),
     );
     let composed = words(repository.file("docker-compose.yml"), "EBB_", name);
     // The user sets the path of this folder on the host.
@@ -342,6 +328,7 @@ fn planted_mistakes_are_found() {
         ),
         ("terraform/pubsub.tf", "/dead-letters\"\n", "/push\"\n", "dead letters"),
         ("terraform/scheduler.tf", ".uri}/sweep\"", ".uri}/swep\"", "woken"),
+        ("terraform/scheduler.tf", "EBB_WAKE_QUEUE", "EBB_WAKE_QEUE", "EBB_WAKE_QUEUE"),
         (
             "deploy/grafana/dashboards/reliability.json",
             "ebbflow_breakers_open",
@@ -378,6 +365,7 @@ fn planted_mistakes_are_found() {
         ("shared/model/src/message/topic.rs", "{prefix}-management", "{prefix}-orders", "topics"),
         ("shared/host/src/config.rs", "optional(\"EBB_QUEUE\")", "optional(\"EBB_QUEUES\")", "EBB_QUEUES"),
         ("shared/host/src/push.rs", "event = \"dead_lettered\", ", "", "dead_lettered"),
+        ("shared/runtime/src/publish.rs", "event = \"task_failed\", ", "", "task_failed"),
     ];
     for (path, right, wrong, expected) in plants {
         let mut repository = Repository::read();

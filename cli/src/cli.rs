@@ -32,7 +32,7 @@ pub enum Top {
         /// Address of the database
         #[arg(long, env = "DATABASE_URL", value_name = "URL", hide_env_values = true)]
         database_url: String,
-        /// Database users, separated by commas, that get the same rights as the migrating user
+        /// Database users, separated by commas, that may assume the role that owns the tables
         #[arg(long, env = "EBB_GRANT_TO", value_name = "USERS", value_delimiter = ',')]
         grant_to: Vec<String>,
     },

@@ -22,7 +22,7 @@ use bus::SystemClock;
 use bus::local::{Broker, Faults};
 use chrono::TimeDelta;
 use execute::{Executor, Worker};
-use host::config::{ContainmentConfig, Environment};
+use host::config::{ContainmentConfig, Environment, OtlpConfig};
 use host::metrics::Exporter;
 use host::{App, Connected, EgressPolicy, Operations, Secrets, ShutdownSignal};
 use model::Clock;
@@ -111,8 +111,9 @@ fn operations(environment: &Environment, issuer: &LocalIssuer) -> Operations {
 
 /// Exports metrics and spans to the collector at `EBB_OTLP_ENDPOINT`, if it is set.
 fn exporter(environment: &Environment) -> anyhow::Result<Option<Arc<Exporter>>> {
-    let Some(endpoint) = environment.get("EBB_OTLP_ENDPOINT") else { return Ok(None) };
-    let exporter = Arc::new(Exporter::new(endpoint, "dev")?);
+    let problems = |problems| anyhow::anyhow!("invalid settings for metrics and spans:\n{problems}");
+    let Some(config) = OtlpConfig::from_env(environment).map_err(problems)? else { return Ok(None) };
+    let exporter = Arc::new(Exporter::new(&config, "dev").map_err(anyhow::Error::msg)?);
     let sending = exporter.clone();
     tokio::spawn(async move { sending.keep_sending().await });
     Ok(Some(exporter))
@@ -163,7 +164,8 @@ impl Dev {
         let issuer = LocalIssuer::open(&folder, &url)?;
         let broker = Broker::new(clock.clone(), issuer.issuer(), issuer::PUSHER, Faults::default());
         let bus = EveryQueue::new(broker.clone());
-        let runtime = Arc::new(Runtime::new(Arc::new(store), bus.clone(), clock.clone()));
+        let runtime = Runtime::new(Arc::new(store), bus.clone(), clock.clone()).with_exact_wake_ups();
+        let runtime = Arc::new(runtime);
         let environment = Environment::of_process();
         let operations = operations(&environment, &issuer);
         let app = App::new(runtime.clone(), issuer.push_auth()).operated(operations);

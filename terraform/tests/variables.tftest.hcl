@@ -224,3 +224,13 @@ run "tokens_of_google_go_to_google" {
 
   expect_failures = [var.otlp]
 }
+
+run "wake_is_one_of_two" {
+  command = plan
+
+  variables {
+    wake = "cron"
+  }
+
+  expect_failures = [var.wake]
+}

@@ -403,6 +403,27 @@ run "people_reach_the_console_through_the_proxy" {
   }
 }
 
+run "the_sweep_is_woken_by_tasks" {
+  command = apply
+
+  variables {
+    wake = "tasks"
+  }
+
+  assert {
+    condition     = google_cloud_tasks_queue.wake[0].name == "ebbflow-wake" && google_cloud_scheduler_job.sweep.schedule == "0 * * * *" && contains(keys(google_project_service.api), "cloudtasks.googleapis.com")
+    error_message = "There is a queue, and the tick is a safety net."
+  }
+  assert {
+    condition     = alltrue([for name in keys(local.functions) : local.environment[name].EBB_WAKE == "tasks" && contains(keys(local.environment[name]), "EBB_WAKE_QUEUE") == (name == "sweep")])
+    error_message = "Every function announces what is due, and the sweep requests its own calls."
+  }
+  assert {
+    condition     = endswith(local.environment.sweep.EBB_WAKE_QUEUE, "/queues/${google_cloud_tasks_queue.wake[0].name}") && google_cloud_tasks_queue_iam_member.sweep_requests[0].role == "roles/cloudtasks.enqueuer" && google_cloud_tasks_queue_iam_member.sweep_requests[0].member == google_service_account.function["sweep"].member && google_service_account_iam_member.sweep_requests[0].role == "roles/iam.serviceAccountUser"
+    error_message = "The sweep may create tasks that call it as the invoker."
+  }
+}
+
 run "the_database_keeps_hours" {
   command = apply
 
@@ -444,6 +465,7 @@ run "two_share_a_project" {
     name           = "ebb-test"
     api            = { accounts = ["@example.com"] }
     iap            = true
+    wake           = "tasks"
     otlp           = { google = true }
     archive        = {}
     event_topics   = ["projects/other-project/topics/orders"]
@@ -460,7 +482,7 @@ run "two_share_a_project" {
       [for job in google_cloud_scheduler_job.database_hours : job.name],
       [google_service_account.invoker.account_id, google_service_account.migrate.account_id, google_service_account.deployer.account_id, google_cloud_run_v2_job.migrate.name, google_cloud_scheduler_job.sweep.name,
         google_sql_database_instance.this.name, google_artifact_registry_repository.images.repository_id, google_secret_manager_secret.database_url.secret_id, google_compute_network.this.name, google_compute_subnetwork.functions.name,
-      google_compute_global_address.database.name, google_logging_metric.backup_failures.name, google_logging_project_exclusion.internal_requests.name],
+      google_compute_global_address.database.name, google_cloud_tasks_queue.wake[0].name, google_logging_metric.backup_failures.name, google_logging_project_exclusion.internal_requests.name],
     ) : startswith(name, "ebb-test")])
     error_message = "Everything has the installation's name."
   }

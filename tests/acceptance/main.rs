@@ -5,7 +5,9 @@
 mod callbacks;
 mod child_runs;
 mod claims;
+mod database_roles;
 mod dead_letters;
+mod exact_wake_ups;
 mod examples;
 mod fan_out;
 mod group_commit;

@@ -16,7 +16,7 @@ const ASLEEP: usize = 100;
 
 /// Counts the statements that this thread sends to a database.
 #[derive(Clone, Default)]
-struct Statements(Arc<AtomicUsize>);
+pub(crate) struct Statements(Arc<AtomicUsize>);
 
 impl<S: tracing::Subscriber> Layer<S> for Statements {
     fn on_event(&self, event: &tracing::Event<'_>, _: Context<'_, S>) {
@@ -27,7 +27,7 @@ impl<S: tracing::Subscriber> Layer<S> for Statements {
 }
 
 impl Statements {
-    async fn of(&self, what: impl Future<Output = ()>) -> usize {
+    pub(crate) async fn of(&self, what: impl Future<Output = ()>) -> usize {
         let before = self.0.load(Ordering::Relaxed);
         what.await;
         self.0.load(Ordering::Relaxed) - before

@@ -1,10 +1,10 @@
-//! The bus of the simulated world: messages in flight, which the world delivers in any order.
+//! The bus of the simulated world: messages in flight, which the world delivers in any order, and requested wake-ups.
 
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use bus::{Bus, Error};
-use model::Message;
+use bus::{Bus, Error, WakeUps};
+use model::{Instant, Message};
 
 use crate::fault_points::{Interrupted, Points};
 use crate::faults::Point;
@@ -49,5 +49,34 @@ impl Bus for SimulatedBus {
 
     async fn ping(&self) -> Result<(), Error> {
         Ok(())
+    }
+}
+
+/// Wake-ups that were requested and not taken yet. Clones share them.
+#[derive(Clone, Default)]
+pub(crate) struct RequestedWakeUps(Arc<Mutex<Vec<Instant>>>);
+
+impl RequestedWakeUps {
+    pub(crate) fn take(&self) -> Vec<Instant> {
+        std::mem::take(&mut self.0.lock().unwrap())
+    }
+}
+
+/// The queue of wake-ups as one instance reaches it.
+pub(crate) struct SimulatedWakeUps {
+    pub(crate) requested: RequestedWakeUps,
+    pub(crate) points: Points,
+}
+
+#[async_trait]
+impl WakeUps for SimulatedWakeUps {
+    async fn request(&self, due_at: Instant) -> Result<(), Error> {
+        self.points.stop(Point::BeforePublish).await.map_err(away)?;
+        self.requested.0.lock().unwrap().push(due_at);
+        self.points.stop(Point::AfterPublish).await.map_err(away)
+    }
+
+    fn are_exact(&self) -> bool {
+        true
     }
 }

@@ -11,9 +11,10 @@ use host::App;
 use model::{Instant, Topic};
 use runtime::Runtime;
 use store::Memory;
+use sweep::Sweep;
 
 use crate::bugs::Planted;
-use crate::bus::{InFlight, SimulatedBus};
+use crate::bus::{InFlight, RequestedWakeUps, SimulatedBus, SimulatedWakeUps};
 use crate::clock::{Skew, SkewedClock, Time};
 use crate::fault_points::Points;
 use crate::script::Script;
@@ -28,6 +29,8 @@ pub(crate) struct Shared {
     pub(crate) points: Points,
     pub(crate) ledger: Ledger,
     pub(crate) planted: Planted,
+    /// Where sweeps request wake-ups, in worlds where ticks come once an hour.
+    pub(crate) wake_ups: Option<RequestedWakeUps>,
 }
 
 /// One process. Dropping it ends everything in it immediately.
@@ -55,12 +58,20 @@ impl Instance {
             planted: shared.planted.clone(),
             sessions: sessions.clone(),
         };
-        let bus = SimulatedBus { in_flight: shared.in_flight.clone(), points };
+        let bus = SimulatedBus { in_flight: shared.in_flight.clone(), points: points.clone() };
         let clock = SkewedClock { time: shared.time.clone(), skew };
-        let runtime = Arc::new(Runtime::new(Arc::new(store), Arc::new(bus), Arc::new(clock)));
+        let mut runtime = Runtime::new(Arc::new(store), Arc::new(bus), Arc::new(clock));
+        if shared.wake_ups.is_some() {
+            runtime = runtime.with_exact_wake_ups();
+        }
+        let runtime = Arc::new(runtime);
         let app = App::new(runtime.clone(), PushAuth::None);
         let task_runners = TaskRunners::standard().with(Script);
         let worker = Worker::new(runtime.clone());
+        let mut sweep = Sweep::new(runtime.clone());
+        if let Some(requested) = shared.wake_ups.clone() {
+            sweep = sweep.with_wake_ups(Arc::new(SimulatedWakeUps { requested, points }));
+        }
         let executor = Executor::new(runtime, worker.clone(), ".").with_task_runners(task_runners);
         let instance = Self {
             id,
@@ -69,7 +80,7 @@ impl Instance {
             trigger: trigger::router(app.clone(), None),
             evaluate: evaluate::router(app.clone()),
             execute: execute::router_with(app.clone(), executor),
-            sweep: sweep::router(app.clone()),
+            sweep: sweep::router_with(app.clone(), sweep),
             app,
             worker,
             over: Arc::default(),

@@ -17,7 +17,7 @@ use store::Memory;
 use tokio::task::JoinHandle;
 
 use crate::bugs::{Bug, Planted};
-use crate::bus::InFlight;
+use crate::bus::{InFlight, RequestedWakeUps};
 use crate::check::{Checked, End, Violation};
 use crate::clock::{Skew, Time};
 use crate::coverage::Moves;
@@ -43,6 +43,11 @@ const MAX_DELIVERIES: u32 = 8;
 
 /// Decides whether a published message is lost.
 pub(crate) type LossRule = Box<dyn FnMut(&Message) -> bool>;
+
+/// Whether the sweep of a world is called when something is due and every hour, instead of every minute.
+fn has_exact_wake_ups(seed: u64) -> bool {
+    seed % 4 == 1
+}
 
 /// A message to deliver, and when at the earliest.
 #[derive(Clone)]
@@ -123,6 +128,8 @@ pub(crate) struct World {
     runs: Vec<RunId>,
     start: Instant,
     next_tick: Instant,
+    /// When the sweep is called besides, in worlds with exact wake-ups.
+    wake_ups: Vec<Instant>,
     store_back: Option<Instant>,
     bus_back: Option<Instant>,
     pub(crate) observer: Observer,
@@ -144,6 +151,7 @@ impl World {
             time: Time::at(start),
             points: Points::new(faults.clone()),
             ledger: Ledger::default(),
+            wake_ups: has_exact_wake_ups(seed).then(RequestedWakeUps::default),
         };
         let mut rng = StdRng::seed_from_u64(seed);
         let instances = rng.random_range(2..5);
@@ -164,6 +172,7 @@ impl World {
             runs: Vec::new(),
             start,
             next_tick: start,
+            wake_ups: Vec::new(),
             store_back: None,
             bus_back: None,
             journal: Vec::new(),
@@ -238,7 +247,11 @@ impl World {
         let now = self.now();
         self.recover(now);
         if now >= self.next_tick {
-            self.next_tick += TimeDelta::minutes(1);
+            self.next_tick += self.tick_interval();
+            return self.tick();
+        }
+        if let Some(place) = self.wake_ups.iter().position(|at| *at <= now) {
+            self.wake_ups.swap_remove(place);
             return self.tick();
         }
         if let Some(place) = self.actions.iter().position(|action| action.at <= now) {
@@ -270,10 +283,18 @@ impl World {
         let still = self.instances.iter().filter_map(|instance| instance.frozen_until);
         let others = [self.shared.time.next_wake(), self.shared.points.next_at(now), Some(self.next_tick)];
         let all = deliveries.chain(actions).chain(still).chain(others.into_iter().flatten());
-        let all = all.chain(self.store_back).chain(self.bus_back);
+        let all = all.chain(self.store_back).chain(self.bus_back).chain(self.wake_ups.iter().copied());
         let next = all.filter(|at| *at > now).min().unwrap_or(self.next_tick);
         let step = TimeDelta::milliseconds(self.rng.random_range(1..2_000));
         self.shared.time.set(if little { (now + step).min(next) } else { next });
+    }
+
+    /// With exact wake-ups, ticks only find what got lost.
+    fn tick_interval(&self) -> TimeDelta {
+        match self.shared.wake_ups {
+            Some(_) => TimeDelta::hours(1),
+            None => TimeDelta::minutes(1),
+        }
     }
 
     fn note(&mut self, what: &str) {

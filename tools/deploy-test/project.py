@@ -15,6 +15,7 @@ APIS = {
     "google_artifact_registry": "artifactregistry",
     "google_cloud_run": "run",
     "google_cloud_scheduler": "cloudscheduler",
+    "google_cloud_tasks": "cloudtasks",
     "google_cloudbuild": "cloudbuild",
     "google_compute": "compute",
     "google_iap": "iap",

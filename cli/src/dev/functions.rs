@@ -1,4 +1,4 @@
-//! The functions, mounted in one process: the broker pushes to them, a clock ticks the sweep, and the console serves HTTP.
+//! The functions, mounted in one process: the broker pushes to them, an alarm wakes the sweep, and the console serves HTTP.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +15,7 @@ use bus::local::Broker;
 use bus::{Endpoint, Subscription};
 use chrono::{DurationRound, TimeDelta};
 use execute::Executor;
+use host::wake_up::Alarm;
 use host::{Connected, Secrets, observe_request};
 use model::{Clock, Topic};
 use runtime::Runtime;
@@ -25,7 +26,7 @@ use tracing::warn;
 use super::issuer::{LocalIssuer, PUSH_AUDIENCE};
 use super::sign_in;
 
-/// The sweep responds when nothing is due soon, and not later than the next tick.
+/// The sweep of separate processes responds when nothing is due soon, and not later than the next tick.
 pub(super) const SWEEP_ACK_DEADLINE: Duration = Duration::from_secs(90);
 
 /// The only lifecycle messages that the trigger function receives.
@@ -38,6 +39,7 @@ pub(super) struct Functions {
     /// What is served to people and programs: the console, the API, and the functions' push endpoints.
     pub(super) public: Router,
     sweep: Router,
+    alarm: Alarm,
     stop: Arc<Notify>,
 }
 
@@ -57,7 +59,11 @@ impl Functions {
         let trigger = observed(trigger::router_with(app.clone(), None, secrets.clone()));
         let evaluate = observed(evaluate::router(app.clone()));
         let retention = sweep::Retention::default().with_accounts(accounts.clone());
-        let sweep = observed(sweep::router_with(app.clone(), retention));
+        let alarm = Alarm::default();
+        let sweep = sweep::Sweep::new(app.runtime.clone())
+            .with_retention(retention)
+            .with_wake_ups(Arc::new(alarm.clone()));
+        let sweep = observed(sweep::router_with(app.clone(), sweep));
         let subscribe = |topic: Topic, name: &str, router: &Router, ack_deadline: Option<Duration>| {
             let endpoint = Endpoint::Router(router.clone(), "/push".into());
             let defaults = Subscription::new(name, endpoint, PUSH_AUDIENCE);
@@ -93,7 +99,7 @@ impl Functions {
             .nest("/functions/evaluate", evaluate.clone())
             .nest("/functions/execute", execute.clone())
             .nest("/functions/sweep", sweep.clone());
-        Ok(Self { execute, evaluate, public, sweep, stop: Arc::default() })
+        Ok(Self { execute, evaluate, public, sweep, alarm, stop: Arc::default() })
     }
 
     /// Resumes runs that an earlier process left unfinished: its messages are lost and its workers dead.
@@ -102,9 +108,10 @@ impl Functions {
         sweep.after_restart().await.context("cannot resume unfinished runs")
     }
 
-    /// Ticks the sweep at once and at the start of every minute, as the cloud's scheduler does.
+    /// Calls the sweep at once, whenever something is due, and at the start of every hour, as the cloud does with exact
+    /// wake-ups.
     pub(super) fn keep_ticking(&self, issuer: LocalIssuer, clock: Arc<dyn Clock>) {
-        let (sweep, stop) = (self.sweep.clone(), self.stop.clone());
+        let (sweep, alarm, stop) = (self.sweep.clone(), self.alarm.clone(), self.stop.clone());
         tokio::spawn(async move {
             loop {
                 let request = Request::post("/sweep")
@@ -112,10 +119,11 @@ impl Functions {
                     .body(Body::empty())
                     .expect("a request of fixed parts");
                 let response = tokio::spawn(sweep.clone().oneshot(request));
-                let minute = TimeDelta::minutes(1);
-                let next = clock.now().duration_trunc(minute).unwrap_or_else(|_| clock.now()) + minute;
+                let hour = TimeDelta::hours(1);
+                let next = clock.now().duration_trunc(hour).unwrap_or_else(|_| clock.now()) + hour;
                 tokio::select! {
                     () = stop.notified() => return,
+                    () = alarm.ring(&*clock) => {}
                     () = clock.wait_until(next) => {}
                 }
                 if response.is_finished() && response.await.is_err() {

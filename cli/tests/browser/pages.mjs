@@ -60,6 +60,31 @@ const go = (page, path) => page.goto(base + path, { waitUntil: "load" });
 const follow = (page, link) => Promise.all([page.waitForEvent("load"), link.click()]);
 
 const scenarios = {
+  async "a hidden page closes its event stream, and a visible one has it again"() {
+    const page = await open();
+    await page.addInitScript(() => {
+      const Real = window.EventSource;
+      window.streams = [];
+      window.EventSource = class extends Real { constructor(url) { super(url); window.streams.push(this); } };
+    });
+    const run = await start("nap");
+    await go(page, `/runs/${run.id}`);
+    const states = () => page.evaluate(() => window.streams.map((stream) => stream.readyState));
+    const show = (hidden) => page.evaluate((hidden) => {
+      Object.defineProperty(document, "hidden", { configurable: true, get: () => hidden });
+      document.dispatchEvent(new Event("visibilitychange"));
+    }, hidden);
+    const OPEN = 1, CLOSED = 2;
+    await page.waitForFunction((open) => window.streams[0]?.readyState === open, OPEN);
+    await show(true);
+    assert.deepEqual(await states(), [CLOSED], "nobody sees the page");
+    await api("POST", `/runs/${run.id}/cancel`, {});
+    await ended(run);
+    await show(false);
+    await page.locator("h1 .state.cancelled").waitFor();
+    await page.waitForFunction((open) => window.streams[1]?.readyState === open, OPEN);
+    assert.deepEqual(await states(), [CLOSED, OPEN], "one stream at a time");
+  },
   async "a failed run is found, its log read, retried, and seen to succeed without a reload"() {
     const failed = await ended(await start("nightly"));
     assert.equal(failed.state, "failed");

@@ -94,24 +94,33 @@
 
   const filter = page.dataset.live;
   if (filter !== undefined && "EventSource" in window) {
+    // A stream keeps an instance of the console busy, so a page that nobody sees has none.
     let source = null;
+    const disconnect = () => { source?.close(); source = null; };
     const connect = () => {
-      source = new EventSource(`/live${filter ? `?${filter}` : ""}`);
-      source.onopen = () => { if (since) soon(); fresh(); };
-      source.onerror = () => {
+      if (source || document.hidden) return;
+      const own = new EventSource(`/live${filter ? `?${filter}` : ""}`);
+      const later = (wait, act) => setTimeout(() => { if (source === own) act(); }, wait);
+      source = own;
+      own.onopen = () => { if (since) soon(); fresh(); };
+      own.onerror = () => {
         // A connection that ends in the usual course comes again within a second or two.
-        setTimeout(() => { if (source.readyState !== EventSource.OPEN) stale(); }, 2500);
-        if (source.readyState === EventSource.CLOSED) setTimeout(connect, 3000);
+        later(2500, () => { if (own.readyState !== EventSource.OPEN) stale(); });
+        if (own.readyState === EventSource.CLOSED) later(3000, () => { disconnect(); connect(); });
       };
-      source.onmessage = soon;
-      source.addEventListener("gap", soon);
+      own.onmessage = soon;
+      own.addEventListener("gap", soon);
     };
     connect();
     // Counting clocks of what runs, and logs, which are no events.
     setInterval(() => { if (!document.hidden && $("[data-follow]")) refresh(); }, 1000);
     setInterval(() => { if (!document.hidden && !$("[data-follow]") && !page.hasAttribute("data-ended")) refresh(); }, 10000);
-    document.addEventListener("visibilitychange", () => { if (!document.hidden) soon(); });
-    addEventListener("pagehide", () => source.close());
+    document.addEventListener("visibilitychange", () => {
+      if (document.hidden) return disconnect();
+      connect();
+      soon();
+    });
+    addEventListener("pagehide", disconnect);
   }
 
   // The graph: larger and smaller, and the way through a task.

@@ -1,8 +1,9 @@
 //! Fires durable timers, publishes lost messages again, detects dead workers, and repairs inconsistencies.
 //!
 //! The scheduler wakes it every minute, and a message does if a timer is due before the next tick. It stays up only while
-//! timers are due soon or a worker may be dead; with nothing due it runs one query and ends. Any number of sweeps may run
-//! concurrently: what two of them find is settled once.
+//! timers are due soon or a worker may be dead; with nothing due it runs one query and ends. With exact wake-ups it is called
+//! when something is due, and requests the next call before it ends; the scheduler then ticks once an hour, for lost ones. Any
+//! number of sweeps may run concurrently: what two of them find is settled once.
 
 mod archive;
 mod liveness;
@@ -41,19 +42,21 @@ impl axum::extract::FromRef<Shared> for App {
 
 /// Who woke the sweep.
 enum Waker {
-    Tick,
-    Push,
+    /// The scheduler, or a requested wake-up.
+    Call,
+    /// A message: something is due then.
+    Push(Instant),
 }
 
-/// `POST /sweep`: the scheduler's tick. `POST /push`: a timer is due before the next one.
+/// `POST /sweep`: the scheduler's tick, or a requested wake-up. `POST /push`: a timer is due before the next one.
 pub fn router(app: App) -> Router {
-    router_with(app, Retention::default())
+    let sweep = Sweep::new(app.runtime.clone());
+    router_with(app, sweep)
 }
 
-/// The router with another retention.
-pub fn router_with(app: App, retention: Retention) -> Router {
-    let sweep = Arc::new(Sweep::new(app.runtime.clone()).with_retention(retention));
-    let shared = Shared { app: app.clone(), sweep };
+/// The router of a sweep with other settings.
+pub fn router_with(app: App, sweep: Sweep) -> Router {
+    let shared = Shared { app: app.clone(), sweep: Arc::new(sweep) };
     Router::new()
         .route("/sweep", post(tick))
         .route("/push", post(push))
@@ -66,7 +69,7 @@ async fn tick(State(shared): State<Shared>, request: Request) -> Response {
     if let Err(error) = shared.app.push.check(authorization, shared.app.now()).await {
         return Problem::from(error).into_response();
     }
-    match sweep(&shared, Waker::Tick).await {
+    match sweep(&shared, Waker::Call).await {
         Ok(()) => Reply::Ack.into_response(),
         Err(error) => Reply::Retry(error.to_string()).into_response(),
     }
@@ -77,8 +80,8 @@ async fn sweep(shared: &Shared, waker: Waker) -> runtime::Result<()> {
     let sweep = shared.sweep.clone();
     let sweeping = async move {
         match waker {
-            Waker::Tick => sweep.tick().await,
-            Waker::Push => sweep.run().await,
+            Waker::Call => sweep.tick().await,
+            Waker::Push(wake_at) => sweep.announced(wake_at).await,
         }
     };
     tokio::spawn(sweeping.in_current_span()).await.unwrap_or(Err(runtime::Error::Defect))
@@ -86,7 +89,9 @@ async fn sweep(shared: &Shared, waker: Waker) -> runtime::Result<()> {
 
 async fn push(State(shared): State<Shared>, Push(delivery): Push) -> Reply {
     let outcome = match &delivery.message {
-        Message::TimerArmed(_) => sweep(&shared, Waker::Push).await.map(|()| Verdict::Done),
+        Message::TimerArmed(armed) => {
+            sweep(&shared, Waker::Push(armed.wake_at)).await.map(|()| Verdict::Done)
+        }
         Message::WorkerRegistered(registered) => {
             let facts = Some(registered.facts.clone());
             record_heartbeat(&shared.app, registered.worker, facts, registered.at).await
@@ -125,6 +130,9 @@ async fn kill_worker(app: &App, kill: &WorkerKill) -> runtime::Result<Verdict> {
 pub fn main() -> ExitCode {
     host::main("sweep", |config, connected| async move {
         let retention = Retention::new(config.retention).with_accounts(connected.accounts);
-        Ok(router_with(connected.app, retention))
+        let sweep = Sweep::new(connected.app.runtime.clone())
+            .with_retention(retention)
+            .with_wake_ups(config.wake.build(connected.app.runtime.clock())?);
+        Ok(router_with(connected.app, sweep))
     })
 }

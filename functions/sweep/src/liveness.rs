@@ -15,7 +15,7 @@ use tracing::warn;
 use crate::sweep::{BATCH, Sweep};
 
 /// A worker that was silent for this long is suspected.
-const SUSPECT_AFTER: TimeDelta = TimeDelta::seconds(40);
+pub(crate) const SUSPECT_AFTER: TimeDelta = TimeDelta::seconds(40);
 
 /// How long a suspect then has to send a heartbeat. Workers send one every ten seconds and give up after five, so a live one
 /// tries at least once. A worker is dead after a minute of silence in all.

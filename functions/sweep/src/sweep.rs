@@ -1,4 +1,4 @@
-//! One sweep: does the work that is due, waits for work that is due soon, and ends.
+//! One sweep: does the work that is due, waits for work that is due soon, requests the next wake-up, and ends.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use chrono::TimeDelta;
 use engine::Command;
 use futures::FutureExt;
+use host::WakeUps;
+use host::wake_up::Ticks;
 use model::{Instant, RunId};
 use runtime::{Result, Runtime};
 use store::{Agenda, Fault};
@@ -14,10 +16,16 @@ use tracing::field::display;
 use tracing::{info, warn};
 
 use crate::Retention;
-use crate::liveness::Suspects;
+use crate::liveness::{SUSPECT_AFTER, Suspects};
 
 /// How long a sweep stays. The scheduler ticks every minute and may be a few seconds late, so consecutive sweeps overlap.
 const TICK: TimeDelta = TimeDelta::seconds(65);
+
+/// The same if it is called exactly when something is due: only the clocks of the caller and the sweep may differ a little.
+const EXACT_TICK: TimeDelta = TimeDelta::seconds(2);
+
+/// What is due and could not be done is tried again after this time.
+const TRY_AGAIN_AFTER: TimeDelta = TimeDelta::seconds(30);
 
 /// A dispatched task that no worker has claimed for this long gets its message again.
 const CLAIM_TIMEOUT: TimeDelta = TimeDelta::seconds(30);
@@ -54,6 +62,7 @@ pub struct Sweep {
     successors: AtomicUsize,
     inspection: std::sync::Mutex<Inspection>,
     retention: Retention,
+    wake_ups: Arc<dyn WakeUps>,
 }
 
 /// The progress of this instance's inspection.
@@ -74,12 +83,30 @@ impl Sweep {
             successors: AtomicUsize::new(0),
             inspection: Default::default(),
             retention: Retention::default(),
+            wake_ups: Arc::new(Ticks),
         }
     }
 
     /// The same sweep with this retention instead of the default.
     pub fn with_retention(self, retention: Retention) -> Self {
         Self { retention, ..self }
+    }
+
+    /// Is called by other wake-ups than ticks.
+    pub fn with_wake_ups(self, wake_ups: Arc<dyn WakeUps>) -> Self {
+        Self { wake_ups, ..self }
+    }
+
+    /// Something is due at `wake_at`, perhaps before the next call of the sweep.
+    pub(crate) async fn announced(&self, wake_at: Instant) -> Result<()> {
+        if self.wake_ups.are_exact() && wake_at > self.runtime.clock().now() + EXACT_TICK {
+            return self.request(wake_at).await;
+        }
+        self.run().await
+    }
+
+    async fn request(&self, wake_at: Instant) -> Result<()> {
+        self.wake_ups.request(wake_at).await.map_err(runtime::Error::Bus)
     }
 
     /// Does the work that is due, and stays while timers are due before the next tick. It is idempotent.
@@ -124,7 +151,8 @@ impl Sweep {
     /// not postpone a verdict. Only an unbroken chain of sweeps knows that the store responded all the time.
     async fn stay(&self, how: Stay, handover: &mut Suspects) -> Result<()> {
         let clock = self.runtime.clock();
-        let (mut end, mut suspects) = (clock.now() + TICK, std::mem::take(handover));
+        let tick = if self.wake_ups.are_exact() { EXACT_TICK } else { TICK };
+        let (mut end, mut suspects) = (clock.now() + tick, std::mem::take(handover));
         loop {
             let now = clock.now();
             let agenda = self.runtime.store().agenda(now).await?;
@@ -147,9 +175,14 @@ impl Sweep {
                 continue;
             }
             let soon = [agenda.next_timer, agenda.trigger].into_iter().flatten().filter(|next| *next < end);
-            let Some(next) = soon.chain(suspects.verdict_at()).min() else { return Ok(()) };
+            let Some(next) = soon.chain(suspects.verdict_at()).min() else {
+                return match next_due(&agenda, now) {
+                    Some(wake_at) => self.request(wake_at).await,
+                    None => Ok(()),
+                };
+            };
             if self.is_notified_before(next).await && how == Stay::WhileNotified {
-                end = clock.now() + TICK;
+                end = clock.now() + tick;
             }
         }
     }
@@ -296,6 +329,25 @@ impl Drop for Successor<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::SeqCst);
     }
+}
+
+/// When the next thing is due. A sweep does everything that is due, so what is left could not be done.
+fn next_due(agenda: &Agenda, now: Instant) -> Option<Instant> {
+    let late = |at: Option<Instant>, after: TimeDelta| at.map(|at| at + after);
+    let all = [
+        agenda.timer,
+        agenda.next_timer,
+        agenda.schedule,
+        agenda.backfill,
+        agenda.recheck,
+        agenda.trigger,
+        agenda.retention,
+        late(agenda.unsent, OUTBOX_TIMEOUT),
+        late(agenda.granted, OUTBOX_TIMEOUT),
+        late(agenda.worker, SUSPECT_AFTER),
+    ];
+    let all = all.into_iter().flatten();
+    all.map(|at| if at > now { at } else { now + TRY_AGAIN_AFTER }).min()
 }
 
 /// Whether the time `after` an instant has come.

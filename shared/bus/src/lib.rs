@@ -1,4 +1,5 @@
-//! Publishes messages, and defines the requests in which they are pushed to the functions.
+//! Publishes messages, defines the requests in which they are pushed to the functions, and has the sweep called when something
+//! is due.
 //!
 //! Delivery is at least once, in any order and possibly late: receivers must be idempotent.
 
@@ -9,12 +10,14 @@ pub mod pubsub;
 pub mod remote;
 mod subscription;
 mod system_clock;
+pub mod wake_up;
 
 use async_trait::async_trait;
 use model::Message;
 
 pub use subscription::{Endpoint, Subscription};
 pub use system_clock::SystemClock;
+pub use wake_up::WakeUps;
 
 /// A way to publish.
 #[async_trait]

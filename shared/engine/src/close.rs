@@ -71,6 +71,7 @@ pub(crate) fn finished(slice: &mut RunSlice<'_>, index: TaskIndex, from: TaskSta
         workflow: slice.run.workflow.clone(),
         task: index,
         name: slice.name(index),
+        kind: Some(slice.spec(index).kind),
         state,
         finished_at: slice.now,
     }));

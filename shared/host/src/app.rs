@@ -12,7 +12,8 @@ use store::Postgres;
 
 use crate::config::{BusConfig, DatabaseLogin};
 use crate::database_login::{self, AccessTokens};
-use crate::{Config, Operations, starting};
+use crate::starting::{self, Gate};
+use crate::{Config, Operations};
 
 /// The state shared by a function's handlers. Cloning is cheap.
 #[derive(Clone)]
@@ -47,6 +48,9 @@ pub enum StartError {
     /// The bus is unavailable or returned an error.
     #[error(transparent)]
     Bus(#[from] bus::Error),
+    /// The sweep is to request its wake-ups from a queue that is not named.
+    #[error("EBB_WAKE is tasks, so the sweep needs EBB_WAKE_QUEUE and EBB_WAKE_URL")]
+    NoWakeQueue,
     /// The keys for push tokens are unavailable.
     #[error(transparent)]
     Auth(#[from] auth::Error),
@@ -77,12 +81,17 @@ impl App {
 
 impl Connected {
     /// Connects as soon as the database accepts a connection. A cold database, or the network of a new instance, may take
-    /// minutes; and so may a new account until the database knows it.
-    pub(crate) async fn when_available(config: &Config) -> Result<Self, StartError> {
+    /// minutes; and so may a new account until the database knows it. A database that nobody has migrated yet has responded:
+    /// the first migration runs when the functions are there.
+    pub(crate) async fn when_available(config: &Config, gate: &Gate) -> Result<Self, StartError> {
         let is_temporary = |error: &StartError| match error {
             StartError::Store(store::Error::Unavailable(_)) | StartError::Login(_) => true,
+            StartError::Store(store::Error::NotPrepared(_)) => {
+                gate.database_responded();
+                true
+            }
             StartError::Store(_) => config.database_login == DatabaseLogin::Iam,
-            StartError::Bus(_) | StartError::Auth(_) => false,
+            StartError::Bus(_) | StartError::NoWakeQueue | StartError::Auth(_) => false,
         };
         starting::retry(|| Self::new(config), is_temporary).await
     }
@@ -93,7 +102,8 @@ impl Connected {
         let store = match config.database_login {
             DatabaseLogin::Password => Postgres::connect(url, connections).await?,
             DatabaseLogin::Iam => {
-                let tokens = AccessTokens::of_this_account().map_err(StartError::Login)?;
+                let tokens =
+                    AccessTokens::of_this_account(database_login::SCOPE).map_err(StartError::Login)?;
                 database_login::connect(tokens, url, connections).await?
             }
         };
@@ -107,7 +117,10 @@ impl Connected {
         };
         let (database, accounts) = (Database::new(&store), Accounts::new(&store));
         let quota = Some(config.run_quota).filter(|quota| *quota > 0);
-        let runtime = Runtime::new(Arc::new(store), bus, clock).with_run_quota(quota);
+        let mut runtime = Runtime::new(Arc::new(store), bus, clock).with_run_quota(quota);
+        if config.wake.is_exact() {
+            runtime = runtime.with_exact_wake_ups();
+        }
         let app = App::new(Arc::new(runtime), config.push.build()?);
         let operations = Operations { token: config.operations_token.clone(), ..Operations::default() };
         Ok(Self { app: app.operated(operations), database, accounts })

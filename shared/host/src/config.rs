@@ -4,7 +4,9 @@ mod access;
 mod containment;
 mod environment;
 mod limits;
+mod telemetry;
 mod urls;
+mod wake;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,6 +20,8 @@ use crate::{EgressPolicy, Secrets};
 pub use access::{ApiConfig, IntrospectionConfig, IssuerConfig, SignInConfig};
 pub use containment::ContainmentConfig;
 pub use environment::Environment;
+pub use telemetry::{OtlpAuth, OtlpConfig};
+pub use wake::WakeConfig;
 
 /// A function's settings, from its environment.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -55,8 +59,10 @@ pub struct Config {
     pub retention: RetentionConfig,
     /// `EBB_CONSOLE_URL`: the console's address, for links.
     pub console_url: Option<String>,
-    /// `EBB_OTLP_ENDPOINT`: the collector that receives metrics and spans.
-    pub otlp_endpoint: Option<String>,
+    /// The collector that receives metrics and spans.
+    pub otlp: Option<OtlpConfig>,
+    /// What wakes the sweep.
+    pub wake: WakeConfig,
     /// The hosts that tasks, sensors and callbacks may call.
     pub egress: EgressPolicy,
     /// The secrets that workflows refer to.
@@ -209,6 +215,7 @@ impl Config {
     /// Reads the configuration of a function.
     pub fn from_env(environment: &Environment) -> Result<Self, Problems> {
         let mut reader = Reader { environment, problems: Vec::new() };
+        let push = reader.push();
         let config = Self {
             port: reader.number("PORT", 8080),
             host: reader.number("EBB_HOST", IpAddr::from([0, 0, 0, 0])),
@@ -220,13 +227,14 @@ impl Config {
             request_seconds: reader.request_seconds(),
             queue_seconds: reader.queue_seconds(),
             bus: reader.bus(),
-            push: reader.push(),
+            wake: reader.wake(&push),
+            push,
             operations_token: reader.optional("EBB_OPERATIONS_TOKEN"),
             run_quota: reader.number("EBB_QUOTA_RUNS", 100_000),
             api: reader.api(),
             retention: reader.retention(),
             console_url: reader.http_url("EBB_CONSOLE_URL"),
-            otlp_endpoint: reader.http_url("EBB_OTLP_ENDPOINT"),
+            otlp: reader.otlp(),
             egress: reader.egress(),
             secrets: Secrets::from_env(environment),
             storage_endpoint: reader.http_url("EBB_STORAGE_ENDPOINT"),

@@ -8,8 +8,8 @@ use google_cloud_auth::credentials::{AccessTokenCredentials, Builder};
 use store::Postgres;
 use tracing::warn;
 
-/// The token's only scope.
-const SCOPE: &str = "https://www.googleapis.com/auth/sqlservice.login";
+/// The only scope of the tokens for the database.
+pub(crate) const SCOPE: &str = "https://www.googleapis.com/auth/sqlservice.login";
 
 /// How often to check for a new token. An instance without CPU between requests checks at the next request.
 const CHECK_INTERVAL: Duration = Duration::from_secs(60);
@@ -25,8 +25,9 @@ pub(crate) trait Passwords: Send + Sync {
 pub(crate) struct AccessTokens(AccessTokenCredentials);
 
 impl AccessTokens {
-    pub(crate) fn of_this_account() -> Result<Self, String> {
-        let credentials = Builder::default().with_scopes([SCOPE]).build_access_token_credentials();
+    /// Tokens with one scope. They are renewed before they expire.
+    pub(crate) fn of_this_account(scope: &str) -> Result<Self, String> {
+        let credentials = Builder::default().with_scopes([scope]).build_access_token_credentials();
         credentials.map(Self).map_err(|error| error.to_string())
     }
 }

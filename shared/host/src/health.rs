@@ -22,6 +22,11 @@ pub fn health(app: App) -> Router {
         .merge(operations::router(app))
 }
 
+/// Whether a path is one that platforms probe.
+pub(crate) fn is_probe(path: &str) -> bool {
+    matches!(path, "/alive" | "/livez" | "/started" | "/readyz")
+}
+
 async fn ready(State(app): State<App>) -> Response {
     let database = status("database", app.runtime.store().ping().await);
     let bus = status("bus", app.runtime.bus().ping().await);

@@ -23,7 +23,7 @@ mod traces;
 
 pub use app::{App, Connected};
 pub use body::read_body;
-pub use bus::envelope;
+pub use bus::{WakeUps, envelope, wake_up};
 pub use config::Config;
 pub use egress::EgressPolicy;
 pub use health::health;

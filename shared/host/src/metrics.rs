@@ -5,7 +5,8 @@ mod otlp;
 mod prometheus;
 mod registry;
 
-use std::sync::LazyLock;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::http::StatusCode;
@@ -15,7 +16,7 @@ use store::{Fault, Load, Store};
 
 pub use catalogue::{Kind, METRICS};
 pub use otlp::Exporter;
-pub(crate) use otlp::{attributes, nanos};
+pub(crate) use otlp::{Resource, attributes, nanos};
 use registry::{Family, Registry};
 
 static REGISTRY: LazyLock<Registry> = LazyLock::new(Registry::default);
@@ -88,9 +89,21 @@ pub(crate) fn load(load: &Load, now: Instant) {
         gauge!("ebbflow_queue_depth", "tenant" => tenant.name.clone()).set(f64::from(tenant.depth()));
         gauge!("ebbflow_queue_age_seconds", "tenant" => tenant.name.clone()).set(age(tenant.waits_since));
     }
+    set_workers(&load.workers);
     gauge!("ebbflow_outbox_age_seconds").set(age(load.unsent));
     gauge!("ebbflow_timer_overdue_seconds").set(age(load.timer));
     gauge!("ebbflow_dead_letters_kept").set(f64::from(load.dead_letters));
+}
+
+/// Queues without workers are not in the load: their gauge returns to zero.
+fn set_workers(workers: &BTreeMap<String, u32>) {
+    static SEEN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let mut seen = SEEN.lock().unwrap_or_else(PoisonError::into_inner);
+    seen.extend(workers.keys().cloned());
+    for queue in seen.iter() {
+        let number = workers.get(queue).copied().unwrap_or(0);
+        gauge!("ebbflow_workers", "queue" => queue.clone()).set(f64::from(number));
+    }
 }
 
 #[cfg(test)]

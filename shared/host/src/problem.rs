@@ -100,7 +100,9 @@ impl From<auth::Denied> for Problem {
 impl From<store::Error> for Problem {
     fn from(error: store::Error) -> Self {
         match error {
-            store::Error::Unavailable(_) | store::Error::Conflict => Self::unavailable(error.to_string()),
+            store::Error::Unavailable(_) | store::Error::NotPrepared(_) | store::Error::Conflict => {
+                Self::unavailable(error.to_string())
+            }
             store::Error::Database(_) | store::Error::Unreadable { .. } => Self::internal(&error),
         }
     }

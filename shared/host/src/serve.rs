@@ -4,8 +4,10 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
+use axum::middleware::from_fn;
 use axum::{Extension, Router};
 use futures::future::{self, BoxFuture, FutureExt, Shared};
 use tokio::net::TcpListener;
@@ -88,7 +90,7 @@ pub async fn serve(
 }
 
 fn observed(serving: Serving) -> Serving {
-    Serving { router: serving.router.layer(axum::middleware::from_fn(observe_request)), ..serving }
+    Serving { router: serving.router.layer(from_fn(observe_request)), ..serving }
 }
 
 async fn serve_unobserved(
@@ -168,14 +170,20 @@ where
     let listener = TcpListener::bind(SocketAddr::from((config.host, config.port))).await?;
     let address = listener.local_addr()?;
     let grace = Duration::from_secs(config.grace_seconds.into());
-    let exporter = config.otlp_endpoint.as_deref().map(|url| Exporter::new(url, name)).transpose()?;
+    let exporter = config.otlp.as_ref().map(|otlp| Exporter::new(otlp, name)).transpose()?.map(Arc::new);
     let gate = Gate::default();
     let limits = (grace, config.request_limit());
-    let served = serve_unobserved(listener, gate.serving(), signal, limits);
+    let mut serving_all = gate.serving();
+    // A platform that limits requests takes the CPU away between them.
+    if let Some(exporter) = exporter.clone().filter(|_| config.request_seconds.is_some()) {
+        let flush = from_fn(move |request, next| exporter.clone().before_response(request, next));
+        serving_all.router = serving_all.router.layer(flush);
+    }
+    let served = serve_unobserved(listener, serving_all, signal, limits);
     let work = async {
         let mut served = pin!(served);
         let start = async {
-            let connected = Connected::when_available(&config).await?;
+            let connected = Connected::when_available(&config, &gate).await?;
             gate.open(observed(serving(config, connected).await?.into()));
             tracing::info!("{name} is listening on {address}");
             Ok::<_, StartError>(())

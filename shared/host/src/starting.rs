@@ -1,6 +1,8 @@
-//! Serves from the first moment. Until the database has accepted a connection, everything but liveness returns 503.
+//! Serves from the first moment. Until the database has accepted a connection, everything but liveness returns 503. Once it
+//! responds, the process has started, even if the database is not migrated yet.
 
 use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
@@ -24,6 +26,7 @@ pub(crate) struct Gate(Arc<Opened>);
 
 #[derive(Default)]
 struct Opened {
+    database_responded: AtomicBool,
     router: OnceLock<Router>,
     finished: Mutex<Option<oneshot::Sender<BoxFuture<'static, ()>>>>,
     on_shutdown: Mutex<Option<OnShutdown>>,
@@ -59,14 +62,25 @@ impl Gate {
         drop(self.0.router.set(router));
     }
 
+    /// The database accepts connections, but not yet those of this function.
+    pub(crate) fn database_responded(&self) {
+        self.0.database_responded.store(true, Ordering::Relaxed);
+    }
+
     async fn respond(self, request: Request) -> Response {
         if let Some(router) = self.0.router.get() {
             return router.clone().oneshot(request).await.into_response();
         }
-        match request.uri().path() {
-            "/alive" | "/livez" => "ok".into_response(),
-            _ => Problem::unavailable("the database has not accepted a connection yet").into_response(),
-        }
+        let responded = self.0.database_responded.load(Ordering::Relaxed);
+        let problem = match request.uri().path() {
+            "/alive" | "/livez" => return "ok".into_response(),
+            "/started" if responded => return "ok".into_response(),
+            _ if responded => {
+                "the database is not migrated, or its owner role is not granted to this function: run `ebb migrate`"
+            }
+            _ => "the database has not accepted a connection yet",
+        };
+        Problem::unavailable(problem).into_response()
     }
 }
 
@@ -112,6 +126,9 @@ mod tests {
         for path in ["/started", "/readyz", "/push", "/api/v1/runs", "/"] {
             assert_eq!(seen(&router, path).await, (StatusCode::SERVICE_UNAVAILABLE, true), "{path}");
         }
+        gate.database_responded();
+        assert_eq!(seen(&router, "/started").await, (StatusCode::OK, false));
+        assert_eq!(seen(&router, "/push").await, (StatusCode::SERVICE_UNAVAILABLE, true));
         let (ended, end) = oneshot::channel();
         let routes = Router::new().route("/started", get(|| async { "ok" }));
         gate.open(Serving {

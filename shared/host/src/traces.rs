@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 
 pub(crate) use layer::SpanLayer;
 
-use crate::metrics::{attributes, nanos};
+use crate::metrics::{Resource, attributes, nanos};
 
 /// The maximum number of spans in a request. A full batch is sent at once.
 const BATCH: usize = 512;
@@ -149,10 +149,10 @@ fn root(run: RunId) -> String {
 }
 
 /// The spans as an OTLP export request.
-pub(crate) fn as_otlp(spans: &[Span], service: &str) -> Value {
+pub(crate) fn as_otlp(spans: &[Span], resource: &Resource) -> Value {
     let spans: Vec<Value> = spans.iter().map(span_json).collect();
     json!({"resourceSpans": [{
-        "resource": {"attributes": attributes([("service.name", service)])},
+        "resource": {"attributes": resource.attributes()},
         "scopeSpans": [{"scope": {"name": "ebbflow"}, "spans": spans}],
     }]})
 }
@@ -201,7 +201,7 @@ mod tests {
     fn spans_are_exported_as_otlp() {
         let caller = Some(("0af7651916cd43dd8448eb211c80319c".into(), "b7ad6b7169203331".into()));
         let inner = Span { parent: Some("a".repeat(16)), caller, failed: true, ..span() };
-        let request = as_otlp(&[span(), inner], "ebbflow-execute");
+        let request = as_otlp(&[span(), inner], &Resource::new("execute", None));
         let resource = &request["resourceSpans"][0];
         assert_eq!(resource["resource"]["attributes"][0]["value"]["stringValue"], "ebbflow-execute");
         let outer = json!({

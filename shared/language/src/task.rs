@@ -203,6 +203,7 @@ impl<'n> TaskParts<'n> {
                 .map(|_| config::pacing(&self.config.as_ref().map(Node::to_json).unwrap_or_default())),
             retry: settings.retry_policy.unwrap_or_default().complete(),
             timeout_seconds: settings.timeout_seconds.unwrap_or(DEFAULT_TIMEOUT),
+            timeout_is_explicit: settings.timeout_seconds.is_some(),
             retry_timeout_seconds: settings.retry_timeout_seconds,
             queue: settings.queue.unwrap_or_else(|| DEFAULT_QUEUE.to_owned()),
             pool: settings.pool,

@@ -227,6 +227,9 @@ pub struct TaskSpec {
     pub retry: RetryPolicy,
     /// How long one attempt may take.
     pub timeout_seconds: u32,
+    /// Whether the file states `timeout_seconds`; otherwise a queue with a lower limit may shorten the default.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub timeout_is_explicit: bool,
     /// How long all attempts together may take, the waiting between them included.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_timeout_seconds: Option<u32>,

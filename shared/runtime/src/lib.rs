@@ -30,6 +30,7 @@ mod template_scope;
 mod tenants;
 mod timers;
 mod upstream_trigger;
+mod wake_ups;
 mod workers;
 
 use std::sync::Arc;
@@ -73,18 +74,24 @@ pub struct Runtime {
     graphs: graphs::Graphs,
     inbox: inbox::Inbox<Runtime>,
     quota: RunQuota,
+    wake_ups: Option<wake_ups::Requested>,
 }
 
 impl Runtime {
     /// A runtime over these parts.
     pub fn new(store: Arc<dyn Store>, bus: Arc<dyn Bus>, clock: Arc<dyn Clock>) -> Self {
         let (graphs, inbox, quota) = Default::default();
-        Self { store, bus, clock, graphs, inbox, quota }
+        Self { store, bus, clock, graphs, inbox, quota, wake_ups: None }
     }
 
     /// The same with a quota for the runs that tasks and callbacks start; none for no limit.
     pub fn with_run_quota(self, max: Option<u32>) -> Self {
         Self { quota: RunQuota::new(max), ..self }
+    }
+
+    /// The same runtime for a sweep that is called when something is due, and not every minute: commits request such calls.
+    pub fn with_exact_wake_ups(self) -> Self {
+        Self { wake_ups: Some(wake_ups::Requested::default()), ..self }
     }
 
     /// The store, for reading.

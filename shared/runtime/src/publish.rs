@@ -2,7 +2,7 @@
 
 use chrono::TimeDelta;
 use model::message::TimerArmed;
-use model::{Instant, Message};
+use model::{Instant, Message, TaskKind, TaskState};
 use store::Unsent;
 use tracing::{Instrument, info, warn};
 
@@ -61,6 +61,9 @@ pub(crate) async fn publish_messages(
 ) -> Granting {
     let ids: Vec<i64> = unsent.iter().map(|row| row.id).collect();
     messages.extend(unsent.into_iter().flat_map(|row| row.messages));
+    if let Some(requested) = &runtime.wake_ups {
+        requested.reduce(&mut messages, runtime.clock.now());
+    }
     counting::ends(&messages);
     log_ends(&messages);
     if messages.is_empty() {
@@ -98,14 +101,22 @@ async fn mark_sent(runtime: &Runtime, ids: &[i64]) -> store::Result<()> {
     if ids.is_empty() { Ok(()) } else { runtime.store.sent(ids).await }
 }
 
-/// The failure rate is counted from these lines. A process that dies before this line leaves a run out, which is negligible.
+/// Failure rates are counted from these lines. A process that dies before a line leaves one out, which is negligible.
 fn log_ends(messages: &[Message]) {
     for message in messages {
-        if let Message::RunFinished(end) = message {
-            let (run, state) = (end.run, end.state.name());
-            let tenant = end.tenant.0;
-            let workflow = &end.workflow;
-            info!(event = "run_ended", %run, tenant, workflow, state, "Run {run} of {workflow} {state}");
+        match message {
+            Message::RunFinished(end) => {
+                let (run, state) = (end.run, end.state.name());
+                let tenant = end.tenant.0;
+                let workflow = &end.workflow;
+                info!(event = "run_ended", %run, tenant, workflow, state, "Run {run} of {workflow} {state}");
+            }
+            Message::TaskFinished(end) if end.state == TaskState::Failed => {
+                let (run, task, tenant) = (end.run, &end.name, end.tenant.0);
+                let (workflow, kind) = (&end.workflow, end.kind.map_or("unknown", TaskKind::name));
+                info!(event = "task_failed", %run, tenant, workflow, task, kind, "Task {task} of run {run} failed");
+            }
+            _ => {}
         }
     }
 }

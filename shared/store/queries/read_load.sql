@@ -16,4 +16,6 @@ select (select coalesce(json_object_agg(state, number), '{}')
           from tenants) as tenants,
        (select created_at from outbox order by id limit 1) as unsent,
        (select min(wake_at) from timers) as timer,
-       (select count(*)::int from (select from dead_letters limit $1) as kept) as dead_letters
+       (select count(*)::int from (select from dead_letters limit $1) as kept) as dead_letters,
+       (select coalesce(json_object_agg(queue, number), '{}')
+          from (select coalesce(queue, $2::text) as queue, count(*) as number from workers group by 1) as counted) as workers

@@ -12,6 +12,11 @@ pub enum Error {
     /// The database refused, or holds what this version cannot read.
     #[error("the database refused: {0}")]
     Database(#[source] sqlx::Error),
+    /// The role that owns the tables is missing, or this user may not assume it.
+    #[error(
+        "the database is not prepared for this user: {0}; run `ebb migrate`, with `--grant-to` if functions have users of their own"
+    )]
+    NotPrepared(#[source] sqlx::Error),
     /// A stored value that this version cannot read.
     #[error("unreadable {what}: {why}")]
     Unreadable {
@@ -36,6 +41,19 @@ impl From<sqlx::Error> for Error {
             Kind::DecideAgain => Self::Conflict,
             Kind::TryLater => Self::Unavailable(error),
             Kind::Refused => Self::Database(error),
+        }
+    }
+}
+
+impl Error {
+    /// An error of a new connection, which assumes a role at once.
+    pub(crate) fn on_connect(error: sqlx::Error) -> Self {
+        // No such role; not a member of it.
+        let codes = ["22023", "42704", "42501"];
+        let refused = error.as_database_error().and_then(|refusal| refusal.code());
+        match refused.is_some_and(|code| codes.contains(&&*code)) {
+            true => Self::NotPrepared(error),
+            false => error.into(),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! How much there is of everything, for metrics and health checks.
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 use model::{Instant, RunState, TaskState, TenantId};
 
@@ -7,6 +9,9 @@ use crate::Result;
 
 /// The maximum number of dead letters that are counted.
 pub(crate) const MAX_DEAD_LETTERS_COUNTED: u32 = 1_000;
+
+/// Stands for the queue of workers that take whatever is sent to them.
+pub(crate) const ANY_QUEUE: &str = "any";
 
 /// How much there is of everything.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -21,6 +26,9 @@ pub struct Load {
     pub timer: Option<Instant>,
     /// How many dead letters are kept, a thousand at most.
     pub dead_letters: u32,
+    /// How many workers serve each queue; those that take whatever is sent to them are under `any`. A worker is known from
+    /// its first heartbeat until it leaves or is found dead.
+    pub workers: BTreeMap<String, u32>,
 }
 
 /// How much a tenant has under way.

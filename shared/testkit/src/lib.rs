@@ -2,6 +2,7 @@
 //! deadlines, and definitions in short notation. With the feature `world`: a runtime over all of it.
 
 mod clock;
+mod cloud_tasks;
 mod database;
 mod port;
 mod storage;
@@ -16,6 +17,7 @@ mod fake_bus;
 mod world;
 
 pub use clock::ManualClock;
+pub use cloud_tasks::CloudTasksServer;
 pub use database::{Database, database, migrated};
 pub use embedded::Emulator;
 pub use port::Port;

@@ -133,6 +133,8 @@ impl World {
                 self.deliveries.push(Delivery { not_before: later, attempts, dead, ..delivery });
             }
             About::Action(what) => self.actions.push(ScheduledAction { at: later, action: what }),
+            // A queue repeats its call; the scheduler ticks again anyhow.
+            About::Tick if self.shared.wake_ups.is_some() => self.wake_ups.push(later),
             About::Tick => {}
         }
     }

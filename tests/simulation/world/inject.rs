@@ -82,7 +82,25 @@ impl World {
                 self.deliveries.push(Delivery { sure, ..Delivery::new(message, now + delay) });
             }
         }
+        self.collect_wake_ups();
         Ok(())
+    }
+
+    /// Takes the requested wake-ups, with the faults of messages. Many for one second are one.
+    fn collect_wake_ups(&mut self) {
+        let Some(requested) = self.shared.wake_ups.clone() else { return };
+        for due_at in requested.take() {
+            if self.wake_ups.contains(&due_at) && !self.faults.inject(Fault::Duplicate, None) {
+                continue;
+            }
+            if self.faults.inject(Fault::Drop, None) {
+                self.note("lost a wake-up");
+                continue;
+            }
+            let late = self.faults.inject(Fault::Late, None);
+            let delay = TimeDelta::seconds(if late { self.faults.draw(1..3600) } else { 0 });
+            self.wake_ups.push(due_at + delay);
+        }
     }
 
     /// Resumes a handler at its fault point, or injects a fault there.

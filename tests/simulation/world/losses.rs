@@ -16,11 +16,14 @@ impl World {
     /// Loses all of these.
     pub(crate) fn lose_what_is_in_flight(&mut self) {
         self.deliveries.retain(|delivery| delivery.sure);
+        self.wake_ups.clear();
     }
 
     /// Whether it has gone on for longer than any run may take.
     pub(crate) fn takes_too_long(&self) -> bool {
-        self.now() > self.start + MAX_DURATION
+        // A wake-up that is lost costs up to an hour, until the next tick.
+        let times = if self.shared.wake_ups.is_some() { 8 } else { 1 };
+        self.now() > self.start + MAX_DURATION * times
     }
 
     /// How the runs that were asked for have ended, and when.

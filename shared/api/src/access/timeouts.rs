@@ -9,9 +9,6 @@ use model::{Execution, TaskSpec, Workflow, is_remote};
 
 use super::Access;
 
-/// The timeout of a task that names none. Definitions are complete, so this value counts as not chosen.
-const DEFAULT_TIMEOUT_SECONDS: u32 = 3_600;
-
 impl Access {
     /// Sets the maximum duration of an attempt on each of these queues, in seconds.
     pub fn with_attempt_seconds(self, attempt_seconds: BTreeMap<String, u32>) -> Self {
@@ -19,8 +16,8 @@ impl Access {
         Self(super::Inner { attempt_seconds, ..inner }.into())
     }
 
-    /// Rejects workflows with a timeout that is longer than its queue allows. The default timeout is not rejected: the queue's
-    /// limit applies instead.
+    /// Rejects workflows that state a timeout longer than its queue allows. A task that states none is not rejected: the
+    /// queue's limit applies instead.
     pub(crate) fn check_timeouts<'a>(
         &self,
         workflows: impl Iterator<Item = &'a Workflow>,
@@ -41,8 +38,8 @@ impl Access {
         }
         let (queue, seconds) = (&task.queue, task.timeout_seconds);
         let limit = *self.0.attempt_seconds.get(queue).filter(|_| !is_remote(queue))?;
-        let is_chosen = seconds != DEFAULT_TIMEOUT_SECONDS;
-        (task.kind.execution() != Execution::Engine && is_chosen && seconds > limit).then(|| {
+        let is_explicit = task.timeout_is_explicit;
+        (task.kind.execution() != Execution::Engine && is_explicit && seconds > limit).then(|| {
             format!(
                 "task `{name}` of `{workflow}` has timeout_seconds {seconds}, but queue `{queue}` ends attempts after {limit} s: \
                  use at most {limit}, let a sensor or `wait_for_signal` wait for work that runs elsewhere, or use a queue \

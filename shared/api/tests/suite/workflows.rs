@@ -144,6 +144,7 @@ async fn a_timeout_that_the_queue_cannot_honour_is_rejected() {
         (format!("{config}, queue: heavy, timeout_seconds: 585"), true),
         (format!("{config}, queue: heavy, timeout_seconds: 586"), false),
         (format!("{config}, queue: heavy"), true),
+        (format!("{config}, queue: heavy, timeout_seconds: 3600"), false),
         (format!("{config}, queue: remote-heavy, timeout_seconds: 7200"), true),
         (format!("{config}, queue: light, timeout_seconds: 7200"), true),
         (format!("type: fan_out, for_each: range(2), task: {child}"), false),

@@ -10,3 +10,4 @@ mod http;
 mod local;
 mod messages;
 mod receiver;
+mod wake_ups;

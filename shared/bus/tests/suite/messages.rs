@@ -121,6 +121,7 @@ pub(crate) fn one_of_each(queue: &str) -> Vec<Message> {
             workflow,
             task: TaskIndex(7),
             name: "load".into(),
+            kind: Some(model::TaskKind::Bash),
             state: TaskState::Succeeded,
             finished_at: noon(),
         }),

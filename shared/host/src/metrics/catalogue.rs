@@ -37,7 +37,7 @@ const fn histogram(name: &'static str, labels: &'static [&'static str], help: &'
 }
 
 /// All metrics. Those about the whole store (from `ebbflow_runs` on) are exported by the sweep alone.
-pub const METRICS: [Metric; 30] = [
+pub const METRICS: [Metric; 31] = [
     counter("ebbflow_http_requests_total", &["path", "status"], "HTTP requests."),
     histogram("ebbflow_http_request_seconds", &["path"], "Duration of HTTP requests."),
     histogram("ebbflow_delivery_seconds", &["type"], "Time from a message's publication to its delivery."),
@@ -69,6 +69,7 @@ pub const METRICS: [Metric; 30] = [
     gauge("ebbflow_tasks", &["tenant", "state"], "Tasks of unfinished runs."),
     gauge("ebbflow_queue_depth", &["tenant"], "Tasks that are ready and not claimed."),
     gauge("ebbflow_queue_age_seconds", &["tenant"], "Age of the oldest task that waits for a slot."),
+    gauge("ebbflow_workers", &["queue"], "Workers that hold attempts, or did a minute ago."),
     gauge("ebbflow_outbox_age_seconds", &[], "Age of the oldest unpublished message in the outbox."),
     gauge("ebbflow_timer_overdue_seconds", &[], "How long the oldest due timer is overdue."),
     gauge("ebbflow_dead_letters_kept", &[], "Dead letters that await a decision; counts up to 1000."),

@@ -1,7 +1,12 @@
 //! Metrics and spans for a collector: OTLP over HTTP, as JSON.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use axum::extract::Request;
+use axum::middleware::Next;
+use axum::response::Response;
 use bus::SystemClock;
 use chrono::TimeDelta;
 use model::{Clock, Instant};
@@ -9,6 +14,8 @@ use serde_json::{Value, json};
 
 use super::catalogue::Kind;
 use super::registry::{self, BOUNDS, Family, Labels};
+use crate::config::{OtlpAuth, OtlpConfig};
+use crate::database_login::{AccessTokens, Passwords};
 use crate::traces::{self, SpanBuffer};
 
 /// How often metrics are sent.
@@ -22,25 +29,86 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// OTLP's aggregation temporality of totals since the process started.
 const CUMULATIVE: u32 = 2;
 
+/// The scope of the tokens for Google's endpoint.
+const SCOPE: &str = "https://www.googleapis.com/auth/cloud-platform";
+
 /// Sends metrics and spans to a collector.
 pub struct Exporter {
     client: reqwest::Client,
-    endpoint: String,
-    service: String,
+    config: OtlpConfig,
+    tokens: Option<AccessTokens>,
+    resource: Resource,
     since: Instant,
     spans: &'static SpanBuffer,
+    /// The number of requests in progress, and when metrics and spans were sent last.
+    requests: AtomicUsize,
+    sent_at: Mutex<Instant>,
+}
+
+/// What metrics and spans are about: this process.
+pub(crate) struct Resource(Vec<(&'static str, String)>);
+
+impl Resource {
+    /// Each instance of a function is one, so that their totals are added up and not mistaken for each other.
+    pub(crate) fn new(service: &str, project: Option<&str>) -> Self {
+        let mut labels = vec![
+            ("service.name", format!("ebbflow-{service}")),
+            ("service.instance.id", uuid::Uuid::now_v7().to_string()),
+        ];
+        // Google's endpoint finds the project by it.
+        labels.extend(project.map(|project| ("gcp.project_id", project.to_owned())));
+        Self(labels)
+    }
+
+    pub(crate) fn attributes(&self) -> Vec<Value> {
+        attributes(self.0.iter().map(|(name, value)| (*name, value.as_str())))
+    }
 }
 
 impl Exporter {
-    /// An exporter to the collector at `endpoint`. From now on spans are buffered for it.
-    pub fn new(endpoint: &str, service: &str) -> reqwest::Result<Self> {
+    /// An exporter to a collector. From now on spans are buffered for it.
+    pub fn new(config: &OtlpConfig, service: &str) -> Result<Self, String> {
+        let client =
+            reqwest::Client::builder().timeout(REQUEST_TIMEOUT).default_headers(config.headers.clone());
+        let now = SystemClock.now();
         Ok(Self {
-            client: reqwest::Client::builder().timeout(REQUEST_TIMEOUT).build()?,
-            endpoint: endpoint.trim_end_matches('/').into(),
-            service: format!("ebbflow-{service}"),
-            since: SystemClock.now(),
+            client: client.build().map_err(|error| error.to_string())?,
+            tokens: match config.auth {
+                OtlpAuth::Google => Some(AccessTokens::of_this_account(SCOPE)?),
+                OtlpAuth::None => None,
+            },
+            resource: Resource::new(service, config.project.as_deref()),
+            config: config.clone(),
+            since: now,
             spans: traces::start_buffering(),
+            requests: AtomicUsize::new(0),
+            sent_at: Mutex::new(now),
         })
+    }
+
+    /// Handles a request, and sends what there is before the response if no other request is in progress: the platform may
+    /// then take the CPU away until the next one, which may never come. With other requests, it sends every few seconds.
+    pub(crate) async fn before_response(self: Arc<Self>, request: Request, next: Next) -> Response {
+        // The platform probes an instance for its own sake.
+        if crate::health::is_probe(request.uri().path()) {
+            return next.run(request).await;
+        }
+        let counted = InProgress::among(&self.requests);
+        let response = next.run(request).await;
+        let now = SystemClock.now();
+        let is_due = {
+            let mut sent_at = self.sent_at.lock().unwrap_or_else(PoisonError::into_inner);
+            let is_due = self.requests.load(Ordering::SeqCst) == 1 || *sent_at + SPANS_INTERVAL <= now;
+            if is_due {
+                *sent_at = now;
+            }
+            is_due
+        };
+        if is_due {
+            self.send().await;
+        }
+        drop(counted);
+        response
     }
 
     /// Sends metrics every minute, and spans within a few seconds of their end, for as long as the process runs.
@@ -72,7 +140,7 @@ impl Exporter {
     }
 
     async fn send_metrics(&self) {
-        let body = request(&super::snapshot(), &self.service, self.since, SystemClock.now());
+        let body = request(&super::snapshot(), &self.resource, self.since, SystemClock.now());
         self.post("metrics", &body).await;
     }
 
@@ -80,24 +148,49 @@ impl Exporter {
     async fn send_spans(&self) {
         loop {
             let spans = self.spans.take();
-            if spans.is_empty() || !self.post("traces", &traces::as_otlp(&spans, &self.service)).await {
+            if spans.is_empty() || !self.post("traces", &traces::as_otlp(&spans, &self.resource)).await {
                 return;
             }
         }
     }
 
     async fn post(&self, what: &str, body: &Value) -> bool {
-        let sent = self.client.post(format!("{}/v1/{what}", self.endpoint)).json(body).send().await;
-        let accepted = sent.and_then(reqwest::Response::error_for_status);
+        let accepted = self.try_post(what, body).await;
         if let Err(error) = &accepted {
             tracing::warn!("The collector did not accept the {what}: {error}");
         }
         accepted.is_ok()
     }
+
+    async fn try_post(&self, what: &str, body: &Value) -> Result<(), String> {
+        let url = format!("{}/v1/{what}", self.config.endpoint.trim_end_matches('/'));
+        let mut request = self.client.post(url).json(body);
+        if let Some(tokens) = &self.tokens {
+            request = request.bearer_auth(tokens.current().await?);
+        }
+        let sent = request.send().await.and_then(reqwest::Response::error_for_status);
+        sent.map(drop).map_err(|error| error.to_string())
+    }
+}
+
+/// Counts a request as in progress, until it is responded to or given up.
+struct InProgress<'a>(&'a AtomicUsize);
+
+impl<'a> InProgress<'a> {
+    fn among(all: &'a AtomicUsize) -> Self {
+        all.fetch_add(1, Ordering::SeqCst);
+        Self(all)
+    }
+}
+
+impl Drop for InProgress<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 /// The metrics as an OTLP export request.
-pub(super) fn request(families: &[Family], service: &str, since: Instant, now: Instant) -> Value {
+pub(super) fn request(families: &[Family], resource: &Resource, since: Instant, now: Instant) -> Value {
     let (since, now) = (nanos(since), nanos(now));
     let point = |(labels, value): (&Labels, &registry::Value)| {
         let labels = labels.iter().map(|(name, value)| (name.as_str(), value.as_str()));
@@ -134,7 +227,7 @@ pub(super) fn request(families: &[Family], service: &str, since: Instant, now: I
         body
     };
     json!({"resourceMetrics": [{
-        "resource": {"attributes": attributes([("service.name", service)])},
+        "resource": {"attributes": resource.attributes()},
         "scopeMetrics": [{
             "scope": {"name": "ebbflow"}, "metrics": families.iter().map(metric).collect::<Vec<_>>(),
         }],

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Instant, RunId, RunState, TaskIndex, TaskState, TenantId};
+use crate::{Instant, RunId, RunState, TaskIndex, TaskKind, TaskState, TenantId};
 
 /// A run ended, for subscribers outside.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -35,6 +35,9 @@ pub struct TaskFinished {
     pub task: TaskIndex,
     /// The task's name in the workflow.
     pub name: String,
+    /// Its type; none in messages of versions that did not send it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<TaskKind>,
     /// The state that it ended in.
     pub state: TaskState,
     /// When the task ended.

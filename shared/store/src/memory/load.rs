@@ -7,7 +7,7 @@ use model::{RunState, TenantId};
 
 use super::Memory;
 use super::tables::Tables;
-use crate::load::{MAX_DEAD_LETTERS_COUNTED, unfinished_runs, unfinished_tasks};
+use crate::load::{ANY_QUEUE, MAX_DEAD_LETTERS_COUNTED, unfinished_runs, unfinished_tasks};
 use crate::{Load, Measured, Result, TenantLoad, Usage};
 
 #[async_trait]
@@ -37,8 +37,17 @@ fn load(tables: &Tables) -> Load {
         tenants: tenants.into_iter().map(|(name, tenant)| load_of(tables, name, tenant)).collect(),
         unsent: tables.outbox.values().next().map(|(at, _)| *at),
         timer: tables.timers.values().map(|timer| timer.wake_at).min(),
+        workers: workers(tables),
         dead_letters: (tables.dead_letters.len() as u32).min(MAX_DEAD_LETTERS_COUNTED),
     }
+}
+
+fn workers(tables: &Tables) -> BTreeMap<String, u32> {
+    let mut counted = BTreeMap::new();
+    for worker in tables.workers.values() {
+        *counted.entry(worker.queue().unwrap_or(ANY_QUEUE).to_owned()).or_default() += 1;
+    }
+    counted
 }
 
 fn load_of(tables: &Tables, name: &str, tenant: TenantId) -> TenantLoad {

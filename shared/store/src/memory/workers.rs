@@ -77,6 +77,13 @@ pub(super) struct WorkerRow {
     command: Option<WorkerCommand>,
 }
 
+impl WorkerRow {
+    /// The queue that it serves, if it serves one.
+    pub(super) fn queue(&self) -> Option<&str> {
+        self.facts.as_ref()?.queue.as_deref()
+    }
+}
+
 impl Tables {
     pub(super) fn silent(&self, since: Instant, limit: u32) -> Vec<Silence> {
         let all = self

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-use sqlx::{ConnectOptions, Connection};
+use sqlx::{ConnectOptions, Connection, Executor};
 
 use super::{MIGRATIONS, Postgres};
-use crate::Result;
+use crate::{Error, Result};
 
 /// How long a caller waits for a connection before the store counts as away.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -14,10 +14,22 @@ const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
 /// A connection that was used within this time is taken to be alive without asking.
 const PING_AFTER: Duration = Duration::from_secs(30);
 
+/// A connection that is unused for this long is closed: idle functions keep no database awake.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The role that owns the tables.
+pub(super) const OWNER: &str = "ebbflow_owner";
+
+/// The statements that create the roles, run by the migrating user.
+const ROLES: &str = include_str!("../../../../migrations/roles.sql");
+
 /// A transaction that a stopped process left open gives its locks back, and no statement runs away. Every statement has
 /// its index and joins by key: a plan that was made while a table was still small must not read it whole when it has
 /// grown.
-const SETTINGS: [(&str, &str); 6] = [
+///
+/// Every user assumes the role that owns the tables: a partition made by one of them can be altered by another.
+const SETTINGS: [(&str, &str); 7] = [
+    ("role", OWNER),
     ("idle_in_transaction_session_timeout", "10s"),
     ("statement_timeout", "30s"),
     ("enable_seqscan", "off"),
@@ -45,12 +57,14 @@ impl Postgres {
         let pool = PgPoolOptions::new()
             .max_connections(max_connections)
             .acquire_timeout(ACQUIRE_TIMEOUT)
+            .idle_timeout(IDLE_TIMEOUT)
             .test_before_acquire(false)
             .before_acquire(|connection, usage| {
                 Box::pin(async move { Ok(usage.idle_for < PING_AFTER || connection.ping().await.is_ok()) })
             })
             .connect_with(options.application_name("ebbflow").options(SETTINGS))
-            .await?;
+            .await
+            .map_err(Error::on_connect)?;
         Ok(Self { pool })
     }
 
@@ -62,8 +76,12 @@ impl Postgres {
     /// Brings a database to the newest schema. Migrating twice, or from several processes at once, is safe: an
     /// advisory lock admits one at a time.
     pub async fn migrate(url: &str) -> Result<()> {
-        let mut connection = url.parse::<PgConnectOptions>()?.connect().await?;
-        MIGRATIONS.run(&mut connection).await?;
-        Ok(connection.close().await?)
+        let options: PgConnectOptions = url.parse()?;
+        let mut migrating_user = options.connect().await?;
+        migrating_user.execute(ROLES).await?;
+        migrating_user.close().await?;
+        let mut owner = options.options([("role", OWNER)]).connect().await?;
+        MIGRATIONS.run(&mut owner).await?;
+        Ok(owner.close().await?)
     }
 }

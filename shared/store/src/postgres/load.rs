@@ -8,7 +8,7 @@ use sqlx::Row;
 use sqlx::types::Json;
 
 use super::{Postgres, rows};
-use crate::load::{MAX_DEAD_LETTERS_COUNTED, unfinished_runs, unfinished_tasks};
+use crate::load::{ANY_QUEUE, MAX_DEAD_LETTERS_COUNTED, unfinished_runs, unfinished_tasks};
 use crate::{Load, Measured, Pool, Result, TenantLoad, Usage};
 
 #[async_trait]
@@ -16,11 +16,13 @@ impl Measured for Postgres {
     async fn load(&self) -> Result<Load> {
         let row = sqlx::query(include_str!("../../queries/read_load.sql"))
             .bind(i64::from(MAX_DEAD_LETTERS_COUNTED))
+            .bind(ANY_QUEUE)
             .fetch_one(&self.pool)
             .await?;
         let Json(runs): Json<BTreeMap<String, u32>> = row.try_get("runs")?;
         let Json(tenants): Json<Vec<(String, BTreeMap<usize, u32>, Option<Instant>)>> =
             row.try_get("tenants")?;
+        let Json(workers) = row.try_get("workers")?;
         let tenant = |(name, tasks, waits_since): (String, BTreeMap<usize, u32>, Option<Instant>)| {
             let of = |state: TaskState| {
                 // Arrays of Postgres begin with 1.
@@ -37,6 +39,7 @@ impl Measured for Postgres {
             unsent: row.try_get("unsent")?,
             timer: row.try_get("timer")?,
             dead_letters: rows::number(&row, "dead_letters")?,
+            workers,
         })
     }
 

@@ -4,6 +4,7 @@ use sqlx::postgres::PgConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor};
 
 use super::Postgres;
+use super::connecting::OWNER;
 use crate::Result;
 
 impl Postgres {
@@ -19,13 +20,15 @@ impl Postgres {
         self.pool.set_connect_options(options.password(password));
     }
 
-    /// Lets users of the database do whatever the one that migrates it may. Doing it twice changes nothing.
+    /// Lets database users assume the role that owns the tables. They need no other rights, and get none. Repeating it changes
+    /// nothing.
     pub async fn grant_to(url: &str, users: &[String]) -> Result<()> {
         let mut connection = url.parse::<PgConnectOptions>()?.connect().await?;
         for user in users {
             // A grant takes no parameters; Postgres itself knows how names are quoted.
-            let grant = "select format('grant %I to %I', current_user, $1::text)";
-            let grant: String = sqlx::query_scalar(grant).bind(user).fetch_one(&mut connection).await?;
+            let grant = "select format('grant %I to %I', $1::text, $2::text)";
+            let grant = sqlx::query_scalar(grant).bind(OWNER).bind(user);
+            let grant: String = grant.fetch_one(&mut connection).await?;
             connection.execute(AssertSqlSafe(grant)).await?;
         }
         Ok(connection.close().await?)

@@ -1,8 +1,11 @@
 //! Claims about how much of everything there is.
 
+use std::collections::BTreeMap;
+
 use model::change::Recheck;
-use model::{RunState, TaskIndex, TaskState, TenantId, Timer, TimerKind};
-use store::Usage;
+use model::{RunState, TaskIndex, TaskState, TenantId, Timer, TimerKind, WorkerFacts, WorkerId};
+use store::{Heartbeat, Usage};
+use uuid::Uuid;
 
 use crate::Subject;
 use crate::dead_letters;
@@ -15,6 +18,7 @@ pub(crate) async fn an_empty_store_carries_nothing(store: Subject) {
     assert_eq!((tenant.name.as_str(), tenant.depth(), tenant.waits_since), ("default", 0, None));
     assert!(tenant.tasks.iter().all(|(state, tasks)| *tasks == 0 && !state.is_final()), "{load:?}");
     assert_eq!((load.unsent, load.timer, load.dead_letters), (None, None, 0));
+    assert!(load.workers.is_empty(), "{load:?}");
 }
 
 pub(crate) async fn what_is_unfinished_is_counted_by_state_and_tenant(store: Subject) {
@@ -39,6 +43,23 @@ pub(crate) async fn what_is_unfinished_is_counted_by_state_and_tenant(store: Sub
     assert_eq!(pending, Some(&(TaskState::Pending, 3)));
     assert_eq!(load.tenants[1].depth(), 0);
     assert_eq!((load.unsent, load.timer, load.dead_letters), (Some(at(5)), Some(at(50)), 1));
+}
+
+pub(crate) async fn workers_are_counted_by_queue(store: Subject) {
+    for (worker, queue) in [(1, Some("heavy")), (2, Some("heavy")), (3, None)] {
+        let facts = WorkerFacts {
+            function: "execute".into(),
+            queue: queue.map(str::to_owned),
+            host: "host".into(),
+            version: "1".into(),
+            since: at(0),
+            breakers: Vec::new(),
+        };
+        let worker = WorkerId(Uuid::from_u128(worker));
+        store.beat(&Heartbeat { worker, facts: Some(facts), at: at(1) }).await.unwrap();
+    }
+    let load = store.load().await.unwrap();
+    assert_eq!(load.workers, BTreeMap::from([("any".to_owned(), 1), ("heavy".to_owned(), 2)]));
 }
 
 pub(crate) async fn what_a_tenant_has_is_counted_up_to_a_bound(store: Subject) {

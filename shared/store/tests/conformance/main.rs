@@ -278,6 +278,7 @@ claims! {
     load {
         an_empty_store_carries_nothing
         what_is_unfinished_is_counted_by_state_and_tenant
+        workers_are_counted_by_queue
         what_a_tenant_has_is_counted_up_to_a_bound
     }
     retention {

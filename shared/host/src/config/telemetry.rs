@@ -1,0 +1,99 @@
+//! Where metrics and spans go.
+
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+
+use super::{Environment, Reader};
+
+/// The collector that receives metrics and spans.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OtlpConfig {
+    /// `EBB_OTLP_ENDPOINT`: its address.
+    pub endpoint: String,
+    /// `EBB_OTLP_HEADERS`: headers of every request, `name=value` separated by commas. Their values are secret.
+    pub headers: HeaderMap,
+    /// `EBB_OTLP_AUTH`: how to authenticate besides these headers.
+    pub auth: OtlpAuth,
+    /// `EBB_PROJECT`: the project that metrics and spans belong to.
+    pub project: Option<String>,
+}
+
+/// How to authenticate to a collector.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum OtlpAuth {
+    /// Not at all.
+    #[default]
+    None,
+    /// `google`: with an access token of this function's account.
+    Google,
+}
+
+impl OtlpConfig {
+    /// Reads the settings; none without an endpoint.
+    pub fn from_env(environment: &Environment) -> Result<Option<Self>, super::Problems> {
+        let mut reader = Reader { environment, problems: Vec::new() };
+        let config = reader.otlp();
+        if reader.problems.is_empty() { Ok(config) } else { Err(super::Problems(reader.problems)) }
+    }
+}
+
+impl Reader<'_> {
+    pub(super) fn otlp(&mut self) -> Option<OtlpConfig> {
+        let auth = match self.optional("EBB_OTLP_AUTH").as_deref() {
+            None => OtlpAuth::None,
+            Some("google") => OtlpAuth::Google,
+            Some(other) => {
+                self.problems.push(format!("EBB_OTLP_AUTH is `{other}`; it must be google, or not set"));
+                OtlpAuth::None
+            }
+        };
+        let headers = self.otlp_headers();
+        let project = self.optional("EBB_PROJECT");
+        Some(OtlpConfig { endpoint: self.optional("EBB_OTLP_ENDPOINT")?, headers, auth, project })
+    }
+
+    fn otlp_headers(&mut self) -> HeaderMap {
+        let text = self.optional("EBB_OTLP_HEADERS").unwrap_or_default();
+        let mut headers = HeaderMap::new();
+        for (place, entry) in
+            text.split(',').map(str::trim).enumerate().filter(|(_, entry)| !entry.is_empty())
+        {
+            let header = entry.split_once('=').and_then(|(name, value)| {
+                let mut value = HeaderValue::from_str(value.trim()).ok()?;
+                value.set_sensitive(true);
+                Some((HeaderName::try_from(name.trim()).ok()?, value))
+            });
+            match header {
+                Some((name, value)) => drop(headers.insert(name, value)),
+                // The entry may be a secret.
+                None => self.problems.push(format!(
+                    "EBB_OTLP_HEADERS: entry {} is not of the form NAME=VALUE with the name of a header",
+                    place + 1
+                )),
+            }
+        }
+        headers
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(variables: &[(&str, &str)]) -> Result<Option<OtlpConfig>, String> {
+        OtlpConfig::from_env(&variables.iter().copied().collect()).map_err(|problems| problems.to_string())
+    }
+
+    #[test]
+    fn headers_are_read_and_bad_ones_are_reported_without_their_values() {
+        assert_eq!(read(&[("EBB_OTLP_HEADERS", "a=b")]), Ok(None), "there is no collector");
+        let endpoint = ("EBB_OTLP_ENDPOINT", "http://collector");
+        let config =
+            read(&[endpoint, ("EBB_OTLP_HEADERS", "x-api-key=s3cret=, x-team = a")]).unwrap().unwrap();
+        assert!(config.headers["x-api-key"] == "s3cret=" && config.headers["x-team"] == "a");
+        assert!(!format!("{config:?}").contains("s3cret"));
+        let bad = [endpoint, ("EBB_OTLP_HEADERS", "a=b,s3cret"), ("EBB_OTLP_AUTH", "aws")];
+        let problems = read(&bad).unwrap_err();
+        assert!(problems.contains("entry 2") && problems.contains("`aws`"), "{problems}");
+        assert!(!problems.contains("s3cret"), "{problems}");
+    }
+}

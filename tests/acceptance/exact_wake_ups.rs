@@ -86,7 +86,7 @@ impl Cloud {
 
     async fn start_naps(&self) -> RunId {
         let definitions = testkit::compile(&[(runtime::FileKind::Workflow, NAPS)]);
-        self.runtime.register(TenantId::DEFAULT, definitions, "test").await.unwrap();
+        self.runtime.definitions().register(TenantId::DEFAULT, definitions, "test").await.unwrap();
         let started = self.runtime.start(testkit::start_run("naps")).await.unwrap();
         self.broker.idle().await;
         started.record.run.id

@@ -177,7 +177,14 @@ pub(crate) async fn post_activate(
 ) -> Result<Json<WorkflowState>, Problem> {
     let workflow = workflows::find(&api, &caller, &name).await?;
     check_reach(&caller, [&find(&api, &caller, &workflow, number).await?.workflow])?;
-    match api.app.runtime.definitions().activate(caller.tenant, &name, number).await.map_err(error::runtime)? {
+    match api
+        .app
+        .runtime
+        .definitions()
+        .activate(caller.tenant, &name, number)
+        .await
+        .map_err(error::runtime)?
+    {
         Activated::Unknown => Err(no_such_version(&api, &caller, &workflow, number).await),
         activated => {
             let changed = activated == Activated::Changed;

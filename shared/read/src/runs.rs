@@ -130,7 +130,7 @@ impl Runs<'_> {
     /// and children: one statement, however many children there are.
     pub async fn outlines(&self, runs: &[ListedRun]) -> Result<Vec<(RunId, Task)>> {
         let readable = runs.iter().map(|listed| &listed.record.run);
-        let readable = readable.filter(|run| self.may(Permission::Read, &run.workflow));
+        let readable = readable.filter(|run| self.reader.may(Permission::Read, &run.workflow));
         self.outline(&readable.map(|run| run.id).collect::<Vec<_>>()).await
     }
 

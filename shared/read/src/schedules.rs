@@ -39,7 +39,8 @@ impl Schedules<'_> {
         let mut connection = self.reader.connection().await?;
         let rows = limit.saturating_add(1);
         let found =
-            select::schedules(&mut *connection, self.reader.tenant(), workflow, after, rows, MAX_PAGE_BYTES).await?;
+            select::schedules(&mut *connection, self.reader.tenant(), workflow, after, rows, MAX_PAGE_BYTES)
+                .await?;
         let position = |record: &ScheduleRecord| (record.workflow.clone(), record.schedule.name.clone());
         let page = Listing::bounded(found, limit, position);
         Ok(page.only(|record| self.reader.may(Permission::Read, &record.workflow)))

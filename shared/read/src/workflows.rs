@@ -115,8 +115,7 @@ impl Workflows<'_> {
         let at_once = if picky { PAGE_SIZE } else { filter.limit.saturating_add(1) };
         let (mut after, mut found, mut examined) = (filter.after.clone(), Vec::new(), 0);
         let left_off = loop {
-            let Bounded { items: rows, cut } =
-                self.sorted(filter.sort, after.as_ref(), at_once).await?;
+            let Bounded { items: rows, cut } = self.sorted(filter.sort, after.as_ref(), at_once).await?;
             let all = !cut && rows.len() < at_once as usize;
             // Definitions are large: a page that was cut for its size is not filled up.
             examined += if cut { MAX_EXAMINED } else { rows.len() };

@@ -48,7 +48,7 @@ impl Reader<'_> {
         };
         let headers = self.otlp_headers();
         let project = self.optional("EBB_PROJECT");
-        Some(OtlpConfig { endpoint: self.optional("EBB_OTLP_ENDPOINT")?, headers, auth, project })
+        Some(OtlpConfig { endpoint: self.http_url("EBB_OTLP_ENDPOINT")?, headers, auth, project })
     }
 
     fn otlp_headers(&mut self) -> HeaderMap {

@@ -174,7 +174,9 @@ fn secrets(repository: &Repository) -> Vec<String> {
             found.push(format!("{file} does not give DATABASE_URL from its secret"));
         }
     }
-    let coded = repository.code("").any(|(_, text)| text.contains("name.to_uppercase().replace('-', \"_\")"));
+    let coded = repository
+        .code("")
+        .any(|(_, text)| text.contains("name.as_str().to_uppercase().replace('-', \"_\")"));
     let made = repository
         .file("terraform/functions.tf")
         .contains("\"EBB_SECRET_${upper(replace(secret, \"-\", \"_\"))}\"");

@@ -130,10 +130,10 @@ async fn load(
             _ = top_ups.tick() => mix.top_up(world, runs).await?,
             _ = killing.tick() => {
                 let functions = world.functions_mut().context("the functions are processes")?.functions_mut();
-                let count = functions.len();
-                functions[victim % count].replace()?;
-                // All in turn, but not all of one function in a row.
-                victim += INSTANCES + 1;
+                // One function after the other. The first process of each lives through, so that a leak shows.
+                let count = functions.len() / INSTANCES;
+                functions[victim % count * INSTANCES + 1].replace()?;
+                victim += 1;
                 mix.counts.kills += 1;
             }
             _ = sampling.tick() => {

@@ -322,3 +322,12 @@ async fn a_missing_scratch_directory_is_a_transient_failure() {
     assert_eq!(failure.class, ErrorClass::Transient);
     assert!(failure.message.contains("cannot create the scratch directory at"), "{}", failure.message);
 }
+
+#[tokio::test]
+async fn a_flood_of_lines_does_not_hold_up_a_program() {
+    let bench = bash("yes '' | head -n 300000; yes x | head -n 300000 >&2; echo 7 > $EBB_OUTPUT");
+    assert_eq!(bench.run().await, Ok(json!(7)));
+    let lines = bench.lines().await;
+    assert_eq!(lines.len(), crate::log::Log::MAX_LINES + 1);
+    assert!(lines.last().unwrap().starts_with("system: the log was cut here"), "{:?}", lines.last());
+}

@@ -8,6 +8,10 @@ pub(super) struct View {
     origins: Vec<Range<usize>>,
 }
 
+/// The bytes that an escape sequence at the start of a text stands for, and the length of that sequence; none if there is no
+/// such sequence.
+type Decoded = Option<(Vec<u8>, usize)>;
+
 impl View {
     /// All readings of a text that differ.
     pub(super) fn all(text: &str) -> Vec<View> {
@@ -21,8 +25,8 @@ impl View {
         views
     }
 
-    /// The text with every sequence replaced that `decode` recognizes at its start: by the bytes, of this length.
-    fn decoded(text: &str, decode: fn(&[u8]) -> Option<(Vec<u8>, usize)>) -> View {
+    /// The text with every sequence that `decode` recognizes replaced by its bytes.
+    fn decoded(text: &str, decode: fn(&[u8]) -> Decoded) -> View {
         let text = text.as_bytes();
         let mut view =
             View { bytes: Vec::with_capacity(text.len()), origins: Vec::with_capacity(text.len()) };
@@ -73,13 +77,13 @@ impl View {
 }
 
 /// `%2F` or `%2f`, whatever it encodes.
-fn percent(text: &[u8]) -> Option<(Vec<u8>, usize)> {
+fn percent(text: &[u8]) -> Decoded {
     let [b'%', high, low, ..] = text else { return None };
     Some((vec![digit(*high)? << 4 | digit(*low)?], 3))
 }
 
 /// `\n`, `\"`, `\u00e9` and the like.
-fn escape(text: &[u8]) -> Option<(Vec<u8>, usize)> {
+fn escape(text: &[u8]) -> Decoded {
     let [b'\\', kind, rest @ ..] = text else { return None };
     let byte = match kind {
         b'n' => b'\n',
@@ -95,7 +99,7 @@ fn escape(text: &[u8]) -> Option<(Vec<u8>, usize)> {
 }
 
 /// The four digits after `\u`, and a second half after a first one.
-fn unicode(text: &[u8]) -> Option<(Vec<u8>, usize)> {
+fn unicode(text: &[u8]) -> Decoded {
     let unit = |digits: &[u8]| {
         let digits = digits.get(..4)?;
         digits.iter().try_fold(0_u32, |unit, byte| Some(unit << 4 | u32::from(digit(*byte)?)))

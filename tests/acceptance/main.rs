@@ -12,6 +12,7 @@ mod examples;
 mod fan_out;
 mod group_commit;
 mod inline_next;
+mod memory;
 mod operators;
 mod overload;
 mod processes;

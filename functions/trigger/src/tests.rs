@@ -1,4 +1,5 @@
 mod events;
+mod quotas;
 mod webhooks;
 
 use auth::PushAuth;

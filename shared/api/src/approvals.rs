@@ -173,6 +173,7 @@ fn check_fields(form: &ApprovalForm, given: &Map<String, Value>) -> Result<(), P
     if problems.is_empty() {
         return Ok(());
     }
-    let message = format!("the answer does not match the form: {}", problems.join("; "));
-    Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_answer", message).with(json!(problems)))
+    let message = format!("the answer does not match the form: {}", error::listed(&problems));
+    let shown = &problems[..problems.len().min(error::MAX_PROBLEMS)];
+    Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_answer", message).with(json!(shown)))
 }

@@ -73,11 +73,9 @@ pub struct PlanView {
     pub schedule: String,
     /// The first date, inclusive.
     #[schemars(with = "crate::openapi::shapes::Time")]
-    #[serde(deserialize_with = "model::instant::deserialize")]
     pub from: Instant,
     /// The last date, inclusive.
     #[schemars(with = "crate::openapi::shapes::Time")]
-    #[serde(deserialize_with = "model::instant::deserialize")]
     pub to: Instant,
     /// The maximum number of runs in progress at once.
     pub max_parallel: u32,

@@ -189,7 +189,7 @@ mod tests {
 
     fn workflow(text: &str) -> Workflow {
         let file = SourceFile { path: "etl.yaml".into(), kind: FileKind::Workflow, text: text.into() };
-        let mut compiled = runtime::compile(&[file]).unwrap();
+        let mut compiled = runtime::compile(&[file], &|| false).unwrap();
         compiled.remove(0).workflow
     }
 

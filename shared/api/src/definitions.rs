@@ -1,12 +1,18 @@
 //! Definitions as they are sent: one workflow as YAML or JSON, or several files that belong together.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, StatusCode, header};
 use host::Problem;
-use runtime::{Definition, FileKind, SourceFile};
+use runtime::{Definition, Diagnostic, FileKind, SourceFile};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 
+use crate::error::MAX_PROBLEMS;
 use crate::request::{Text, check_type, parse};
 
 /// What definitions may come as.
@@ -15,6 +21,15 @@ const KINDS: [&str; 5] =
 
 /// The path of a single workflow in error messages.
 const BODY: &str = "body";
+
+/// The maximum number of compilations at the same time.
+static COMPILERS: Semaphore = Semaphore::const_new(2);
+
+/// Less than any request may take.
+const COMPILE_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// The maximum length of each text of a problem, in characters.
+const MAX_TEXT: usize = 500;
 
 /// Files that are compiled together.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
@@ -83,19 +98,59 @@ impl<S: Send + Sync> FromRequest<S> for Definitions {
         let is_json = is_json_type(request.headers());
         let Text(text) = Text::from_request(request, state).await?;
         let files = read(text, is_json)?;
-        // A large file takes long enough to hold up others.
-        let compiled = tokio::task::spawn_blocking(move || runtime::compile(&files)).await;
-        let problems = match compiled.map_err(|error| Problem::internal(&error))? {
+        let problems = match compile(files).await? {
             Ok(definitions) => return Ok(Self(definitions)),
             Err(problems) => problems,
         };
-        let message = match problems.as_slice() {
+        let shown: Vec<Diagnostic> = problems.iter().take(MAX_PROBLEMS).cloned().map(brief).collect();
+        let message = match shown.as_slice() {
             [only] => only.to_string(),
-            several => format!("{} problems, the first one: {}", several.len(), several[0]),
+            several => format!("{} problems, the first one: {}", problems.len(), several[0]),
         };
         let refused = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_definition", message);
-        Err(refused.with(json!(problems)))
+        Err(refused.with(json!(shown)))
     }
+}
+
+/// Compiles files on a thread of its own, since a large file takes long enough to hold up others. When the time is up, or the
+/// request is given up, the compiler stops.
+async fn compile(files: Vec<SourceFile>) -> Result<Result<Vec<Definition>, Vec<Diagnostic>>, Problem> {
+    let work = async {
+        let _permit = COMPILERS.acquire().await;
+        let stop = StopOnDrop::default();
+        let stopped = stop.0.clone();
+        tokio::task::spawn_blocking(move || runtime::compile(&files, &|| stopped.load(Ordering::Acquire)))
+            .await
+    };
+    match tokio::time::timeout(COMPILE_TIMEOUT, work).await {
+        Ok(compiled) => compiled.map_err(|error| Problem::internal(&error)),
+        Err(_) => {
+            let seconds = COMPILE_TIMEOUT.as_secs();
+            Err(Problem::unavailable(format!(
+                "the definitions took longer than {seconds} s to check; send fewer at a time"
+            )))
+        }
+    }
+}
+
+/// Tells the compiler that nobody waits for its result.
+#[derive(Default)]
+struct StopOnDrop(Arc<AtomicBool>);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+/// The problem with long texts cut off: it repeats parts of the file.
+fn brief(problem: Diagnostic) -> Diagnostic {
+    let cut = |text: String| match text.char_indices().nth(MAX_TEXT) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    };
+    let Diagnostic { file, line, column, path, message, hint } = problem;
+    Diagnostic { file: cut(file), line, column, path: cut(path), message: cut(message), hint: hint.map(cut) }
 }
 
 /// The JSON Schemas of the files that can be registered, by name.
@@ -137,6 +192,38 @@ mod tests {
                 assert_eq!((files[0].path.as_str(), files[0].kind), ("x/a.yaml", meant));
             }
         }
+    }
+
+    #[tokio::test]
+    async fn a_compilation_that_nobody_waits_for_stops() {
+        let (started, starts) = std::sync::mpsc::channel();
+        let stop = StopOnDrop::default();
+        let stopped = stop.0.clone();
+        let file = |name: usize| SourceFile {
+            path: format!("{name}.yaml"),
+            kind: FileKind::Workflow,
+            text: format!("{{name: '{name}', tasks: [{{name: a, type: noop}}]}}"),
+        };
+        let files: Vec<SourceFile> = (0..100).map(file).collect();
+        let compiling = tokio::task::spawn_blocking(move || {
+            let mut files_left = 0;
+            let asked = std::cell::Cell::new(0);
+            let compiled = runtime::compile(&files, &|| {
+                if asked.replace(asked.get() + 1) == 0 {
+                    // The request is given up before the first file.
+                    let _ = started.send(());
+                    while !stopped.load(Ordering::Acquire) {
+                        std::thread::yield_now();
+                    }
+                }
+                stopped.load(Ordering::Acquire)
+            });
+            files_left += files.len() - compiled.map_or(0, |definitions| definitions.len());
+            files_left
+        });
+        starts.recv().unwrap();
+        drop(stop);
+        assert_eq!(compiling.await.unwrap(), 100, "no file was compiled after that");
     }
 
     #[test]

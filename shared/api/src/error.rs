@@ -18,8 +18,9 @@ pub fn runtime(error: Error) -> Problem {
         Error::Paused(_) => refused(StatusCode::CONFLICT, "workflow_paused"),
         Error::BadInputs(problems) => {
             let all: Vec<String> = problems.iter().map(ToString::to_string).collect();
-            let message = format!("{message}: {}", all.join("; "));
-            Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_inputs", message).with(json!(problems))
+            let message = format!("{message}: {}", listed(&all));
+            let shown = &problems[..problems.len().min(MAX_PROBLEMS)];
+            Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_inputs", message).with(json!(shown))
         }
         Error::DateTaken(run) => {
             refused(StatusCode::CONFLICT, "logical_date_taken").with(json!({ "id": run }))
@@ -48,6 +49,18 @@ pub fn runtime(error: Error) -> Problem {
             Problem::new(StatusCode::CONFLICT, "unusable_version", message)
         }
         Error::Defect => Problem::internal(&error),
+    }
+}
+
+/// The maximum number of problems in a response; the others are counted.
+pub(crate) const MAX_PROBLEMS: usize = 100;
+
+/// Problems in a row, as far as they are shown.
+pub(crate) fn listed(problems: &[String]) -> String {
+    let shown = problems.iter().take(MAX_PROBLEMS).map(String::as_str).collect::<Vec<_>>().join("; ");
+    match problems.len().saturating_sub(MAX_PROBLEMS) {
+        0 => shown,
+        more => format!("{shown}; and {more} more"),
     }
 }
 

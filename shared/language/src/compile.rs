@@ -59,14 +59,20 @@ pub struct Compilation {
 
 /// Compiles workflows together with the templates that they extend and the reusable tasks that they refer to.
 pub fn compile(files: &[SourceFile]) -> Compilation {
+    compile_unless(files, &|| false)
+}
+
+/// As [`compile`], until `stop` returns true, which is asked before each file and task. The result is then incomplete.
+pub fn compile_unless(files: &[SourceFile], stop: &dyn Fn() -> bool) -> Compilation {
     let mut report = Report::new(files);
+    report.stop = Some(stop);
     let definitions = definitions(files, &mut report);
     Compilation { definitions, diagnostics: report.finish() }
 }
 
 fn definitions(files: &[SourceFile], report: &mut Report<'_>) -> Vec<Definition> {
     let documents: Vec<Document<'_>> =
-        files.iter().enumerate().map(|(index, file)| Document::parse(index, file, report)).collect();
+        files.iter().enumerate().map_while(|(index, file)| Document::parse(index, file, report)).collect();
     let library = Library::read(&documents, report);
     let blueprints = Blueprints::read(&documents, &library, report);
     let graphs = documents.iter().filter(|document| document.file.kind == FileKind::Workflow);
@@ -75,6 +81,9 @@ fn definitions(files: &[SourceFile], report: &mut Report<'_>) -> Vec<Definition>
     let mut definitions = Vec::new();
     let mut taken = BTreeMap::new();
     for Resolved { document, root, clean } in &resolved {
+        if report.is_stopped() {
+            break;
+        }
         let before = report.len();
         report.heir = matches!(root, Cow::Owned(_)).then_some(root.at.file);
         if let Some((name, workflow)) = workflow::read(root, &library, report) {
@@ -99,6 +108,9 @@ struct Resolved<'d> {
 
 impl<'d> Resolved<'d> {
     fn of(document: &'d Document<'d>, blueprints: &Blueprints<'_>, report: &mut Report<'_>) -> Option<Self> {
+        if report.is_stopped() {
+            return None;
+        }
         let before = report.len();
         let root = blueprints.resolve(document.root.as_ref()?, report)?;
         Some(Self { document, root, clean: document.clean && report.len() == before })
@@ -114,11 +126,14 @@ pub(crate) struct Document<'f> {
 }
 
 impl<'f> Document<'f> {
-    fn parse(index: usize, file: &'f SourceFile, report: &mut Report<'_>) -> Self {
+    fn parse(index: usize, file: &'f SourceFile, report: &mut Report<'_>) -> Option<Self> {
+        if report.is_stopped() {
+            return None;
+        }
         let (root, findings) = yaml::parse(index, &file.text);
         let clean = findings.is_empty();
         report.extend(findings);
-        Self { file, root, clean }
+        Some(Self { file, root, clean })
     }
 
     /// The file's name without folders and extension.

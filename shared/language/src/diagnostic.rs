@@ -84,6 +84,8 @@ pub struct Report<'f> {
     counts: Vec<usize>,
     /// Each with the workflow under examination, if it is in a template that this workflow extends.
     found: Vec<(Diagnostic, Option<usize>)>,
+    /// Asked whether to give up.
+    pub(crate) stop: Option<&'f dyn Fn() -> bool>,
     /// The work that suggestions may take.
     pub(crate) budget: Budget,
     /// The task under examination. A problem of it in another file arises only from how the task is used, and is
@@ -106,12 +108,13 @@ impl<'f> Report<'f> {
 
     fn of(files: Vec<(&'f str, &'f str)>) -> Self {
         let counts = vec![0; files.len()];
-        Self { files, counts, found: Vec::new(), budget: Budget::default(), user: None, heir: None }
+        let (stop, user, heir) = (None, None, None);
+        Self { files, counts, found: Vec::new(), stop, budget: Budget::default(), user, heir }
     }
 
     /// An empty report on the same files, of which only a part may be of use.
     pub(crate) fn aside(&self) -> Self {
-        Self { budget: self.budget.clone(), ..Self::of(self.files.clone()) }
+        Self { stop: self.stop, budget: self.budget.clone(), ..Self::of(self.files.clone()) }
     }
 
     /// Adds what is of use in a report that was made aside.
@@ -121,6 +124,11 @@ impl<'f> Report<'f> {
             let file = self.files.iter().position(|(path, _)| *path == diagnostic.file);
             self.keep(file.unwrap_or_default(), || (diagnostic, heir));
         }
+    }
+
+    /// Whether nobody waits for the result any more.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stop.is_some_and(|stop| stop())
     }
 
     /// The text of a file.

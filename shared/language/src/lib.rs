@@ -48,7 +48,7 @@ pub mod types;
 mod workflow;
 mod yaml;
 
-pub use compile::{Compilation, Definition, FileKind, SourceFile, compile};
+pub use compile::{Compilation, Definition, FileKind, SourceFile, compile, compile_unless};
 pub use diagnostic::Diagnostic;
 pub use json_schema::Schema;
 pub use schedule::zone_hint;

@@ -133,7 +133,14 @@ fn read_tasks<'n>(node: &'n Node, library: &Library<'n>, report: &mut Report<'_>
         let message = format!("there are {} tasks, more than the {MAX_TASKS} allowed", entries.len());
         report.add(&first_too_many.at, message, Some("split the workflow".to_owned()));
     }
-    entries.iter().take(MAX_TASKS).filter_map(|entry| TaskParts::read(entry, library, report)).collect()
+    let mut tasks = Vec::new();
+    for entry in entries.iter().take(MAX_TASKS) {
+        if report.is_stopped() {
+            break;
+        }
+        tasks.extend(TaskParts::read(entry, library, report));
+    }
+    tasks
 }
 
 fn check_tasks(tasks: &[TaskParts<'_>], workflow: &Workflow, inputs: &InputNames, report: &mut Report<'_>) {
@@ -141,6 +148,9 @@ fn check_tasks(tasks: &[TaskParts<'_>], workflow: &Workflow, inputs: &InputNames
     let upstream = dependencies::check(tasks, workflow, report);
     fan::check_in(tasks, report);
     for (index, task) in tasks.iter().enumerate() {
+        if report.is_stopped() {
+            break;
+        }
         let names = Names::of_task(inputs, &upstream, index);
         check_task(task, &names, inputs, report);
         task.when.iter().for_each(|word| template::check_expression(*word, Some(&names), report));

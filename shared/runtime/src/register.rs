@@ -7,9 +7,13 @@ use store::{Activated, NewVersion, Registered};
 
 use crate::{Result, Runtime};
 
-/// Compiles files that belong together, or returns everything that is wrong with them.
-pub fn compile(files: &[SourceFile]) -> std::result::Result<Vec<Definition>, Vec<Diagnostic>> {
-    let compiled = language::compile(files);
+/// Compiles files that belong together, or returns everything that is wrong with them. If `stop` returns true meanwhile, the
+/// result is incomplete.
+pub fn compile(
+    files: &[SourceFile],
+    stop: &dyn Fn() -> bool,
+) -> std::result::Result<Vec<Definition>, Vec<Diagnostic>> {
+    let compiled = language::compile_unless(files, stop);
     match compiled.diagnostics.is_empty() {
         true => Ok(compiled.definitions),
         false => Err(compiled.diagnostics),

@@ -225,3 +225,52 @@ async fn the_documented_webhook_paths_are_served() {
         assert_eq!(response.status().as_u16(), 401, "{path} exists and requires a signature");
     }
 }
+
+#[tokio::test]
+async fn without_the_secret_nobody_learns_whether_a_webhook_exists() {
+    let partner = Partner::new().await;
+    let ask = async |path: &str, headers: &[(&str, &str)]| {
+        let mut request = Request::post(format!("/api/v1{path}"));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let secrets = Secrets::default().with_folder(partner.secrets.path().to_owned());
+        let router = router_with(partner.app.clone(), None, secrets);
+        let response = router.oneshot(request.body(Body::from("{}")).unwrap()).await.unwrap();
+        let status = response.status().as_u16();
+        let body = axum::body::to_bytes(response.into_body(), 10_000).await.unwrap();
+        let mut body: Value = serde_json::from_slice(&body).unwrap();
+        for field in ["request_id", "timestamp"] {
+            body[field] = Value::Null;
+        }
+        (status, body)
+    };
+    let now = partner.clock.now().timestamp().to_string();
+    let wrong = format!("v1={}", "00".repeat(32));
+    let cases: [&[(&str, &str)]; 6] = [
+        &[],
+        &[("x-ebb-timestamp", &now)],
+        &[("x-ebb-signature", &wrong)],
+        &[("x-ebb-timestamp", &now), ("x-ebb-signature", &wrong)],
+        &[("x-ebb-timestamp", "0"), ("x-ebb-signature", &wrong)],
+        &[("x-ebb-timestamp", "soon"), ("x-ebb-signature", "v1=xyz")],
+    ];
+    let paths = [
+        "/hooks/hooked/partner",
+        "/hooks/hooked/nothing",
+        "/hooks/nothing/partner",
+        "/tenants/default/hooks/hooked/partner",
+        "/tenants/nowhere/hooks/hooked/partner",
+    ];
+    // With the secret there, and once it cannot be read.
+    for _ in 0..2 {
+        for headers in cases {
+            let (status, expected) = ask(paths[0], headers).await;
+            assert_eq!(status, 401, "{headers:?}: {expected}");
+            for path in &paths[1..] {
+                assert_eq!(ask(path, headers).await, (status, expected.clone()), "{path} {headers:?}");
+            }
+        }
+        let _ = std::fs::remove_file(partner.secrets.path().join("PARTNER"));
+    }
+}

@@ -2,9 +2,12 @@
 //!
 //! The rows are written by hand, as a second opinion on the table of endpoints. An endpoint without a row fails.
 
+mod authors;
+mod partners;
 mod people;
 mod rates;
 mod rows;
+mod streams;
 mod tokens;
 mod workflows;
 

@@ -16,6 +16,30 @@ tasks:
   - {name: closed, type: approval, depends_on: [wait], config: {approvers: [eve@example.com]}}
 ";
 
+#[tokio::test]
+async fn marking_an_approval_needs_an_approver_as_answering_it_does() {
+    let (world, path) = waiting().await;
+    for _ in 0..2 {
+        for mark in ["succeed", "fail"] {
+            let refused = world.post(&format!("{path}/tasks/closed/{mark}"), "{}").await;
+            assert_eq!(refused.status, StatusCode::FORBIDDEN, "{mark}: {}", refused.body);
+            assert!(
+                refused.body["message"].as_str().unwrap().contains("not an approver"),
+                "{}",
+                refused.body
+            );
+        }
+        // Neither before it waits nor while it does.
+        world.post(&format!("{path}/signals/go"), "").await;
+    }
+    assert_eq!(state(&world, &path, "closed").await, "sleeping");
+    assert_eq!(
+        world.post(&format!("{path}/tasks/ask/succeed"), "{}").await.status,
+        StatusCode::OK,
+        "anyone may"
+    );
+}
+
 /// A run that waits for the signal `go`, and the path of it.
 async fn waiting() -> (World, String) {
     let world = World::new().await;

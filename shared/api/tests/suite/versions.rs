@@ -110,7 +110,7 @@ async fn a_version_that_does_not_exist_is_refused_with_those_that_do() {
     assert_eq!(answer.status, StatusCode::NOT_FOUND);
     assert_eq!(active_versions(&world).await, [2]);
     let word = world.get("/workflows/hello/versions/newest").await;
-    assert_eq!(word.status, StatusCode::BAD_REQUEST);
+    assert_eq!(word.status, StatusCode::NOT_FOUND);
 }
 
 #[tokio::test]

@@ -74,7 +74,7 @@ async fn an_unknown_worker_gets_no_command() {
     let world = world().await;
     let answer = world.post(&format!("/workers/{}/kill", Uuid::from_u128(9)), "").await;
     assert_eq!((answer.status, &answer.body["error_code"]), (StatusCode::NOT_FOUND, &json!("not_found")));
-    assert_eq!(world.post("/workers/nobody/kill", "").await.status, StatusCode::BAD_REQUEST);
+    assert_eq!(world.post("/workers/nobody/kill", "").await.status, StatusCode::NOT_FOUND);
     let typo = world.post(&format!("/workers/{BUSY}/kill"), r#"{"because": "x"}"#).await;
     assert_eq!(typo.status, StatusCode::BAD_REQUEST);
 }

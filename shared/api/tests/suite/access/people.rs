@@ -3,7 +3,7 @@
 use auth::{Authenticator, Keys, Policy, TrustedIssuer, Verifier};
 use axum::http::{Method, StatusCode};
 use ebbflow_api::Access;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::rows::Row;
 use crate::world::{ISSUER, World, now, sign};
@@ -58,7 +58,7 @@ impl Office {
         self.request(&Method::GET, path, Some(&self.token(grants)), Some("acme"), "").await
     }
 
-    async fn post(&self, path: &str, body: &str) -> Value {
+    pub(super) async fn post(&self, path: &str, body: &str) -> Value {
         let token = self.token(&["admin:acme"]);
         let (status, body) = self.request(&Method::POST, path, Some(&token), Some("acme"), body).await;
         assert!(status.is_success(), "{path}: {status} {body}");
@@ -82,13 +82,43 @@ impl Office {
 
     /// A token of somebody with these grants.
     pub(super) fn token(&self, grants: &[&str]) -> String {
-        sign(&serde_json::json!({
-            "iss": ISSUER.url(),
-            "sub": "somebody",
-            "aud": "api",
-            "groups": grants,
-            "exp": now().timestamp() + 3600,
-        }))
+        self.token_of("somebody", grants)
+    }
+
+    /// A token of that person with these grants.
+    pub(super) fn token_of(&self, who: &str, grants: &[&str]) -> String {
+        self.token_with(&json!({"sub": who, "groups": grants}))
+    }
+
+    /// A token with these claims, and the usual ones.
+    pub(super) fn token_with(&self, claims: &Value) -> String {
+        let mut all =
+            json!({"iss": ISSUER.url(), "sub": "somebody", "aud": "api", "exp": now().timestamp() + 3600});
+        all.as_object_mut().unwrap().extend(claims.as_object().unwrap().clone());
+        sign(&all)
+    }
+
+    /// Deletes something, as an admin.
+    pub(super) async fn delete(&self, path: &str) {
+        let token = self.token(&["admin:acme"]);
+        let (status, body) = self.request(&Method::DELETE, path, Some(&token), Some("acme"), "").await;
+        assert!(status.is_success(), "{path}: {status} {body}");
+    }
+
+    /// The state of a run.
+    pub(super) async fn state_of(&self, run: &str) -> String {
+        let (_, body) = self.grant_and_get(&format!("/runs/{run}"), &["admin:acme"]).await;
+        serde_json::from_str::<Value>(&body).unwrap()["state"].as_str().unwrap().to_owned()
+    }
+
+    /// The number of a workflow's newest version.
+    pub(super) async fn newest_version(&self, workflow: &str) -> i64 {
+        let (_, body) = self.grant_and_get(&format!("/workflows/{workflow}/versions"), &["admin:acme"]).await;
+        serde_json::from_str::<Value>(&body).unwrap()["items"][0]["version"].as_i64().unwrap_or(1)
+    }
+
+    pub(super) fn world(&self) -> &World {
+        &self.world
     }
 
     pub(super) async fn ask(&self, row: &Row, grants: &[&str], tenant: Option<&str>) -> StatusCode {

@@ -91,7 +91,7 @@ fn every_run_ends_the_same_whatever_happens_on_the_way() {
 #[test]
 fn a_seed_plays_again_exactly() {
     for seed in 0..20 {
-        let play = || World::new(seed, FaultRates::of(seed), None).with_random_runs().play().unwrap();
+        let play = || World::of_seed(seed, FaultRates::of(seed), None).with_random_runs().play().unwrap();
         let (first, second) = (play(), play());
         assert_eq!(first.journal, second.journal, "seed {seed}");
     }

@@ -141,7 +141,23 @@ pub(crate) struct World {
 }
 
 impl World {
+    /// A world whose sweep is called as its seed says: every minute, or when something is due.
+    pub(crate) fn of_seed(seed: u64, rates: FaultRates, bug: Option<Bug>) -> Self {
+        let wake_ups = has_exact_wake_ups(seed).then(RequestedWakeUps::default);
+        Self::with_wake_ups(seed, rates, bug, wake_ups)
+    }
+
+    /// A world whose sweep is called every minute.
     pub(crate) fn new(seed: u64, rates: FaultRates, bug: Option<Bug>) -> Self {
+        Self::with_wake_ups(seed, rates, bug, None)
+    }
+
+    fn with_wake_ups(
+        seed: u64,
+        rates: FaultRates,
+        bug: Option<Bug>,
+        wake_ups: Option<RequestedWakeUps>,
+    ) -> Self {
         let start: Instant = START.parse().unwrap();
         let (faults, in_flight) = (FaultInjector::new(seed, rates), InFlight::default());
         let shared = Shared {
@@ -151,7 +167,7 @@ impl World {
             time: Time::at(start),
             points: Points::new(faults.clone()),
             ledger: Ledger::default(),
-            wake_ups: has_exact_wake_ups(seed).then(RequestedWakeUps::default),
+            wake_ups,
         };
         let mut rng = StdRng::seed_from_u64(seed);
         let instances = rng.random_range(2..5);

@@ -51,11 +51,11 @@ pub(crate) fn rates(seed: u64) -> FaultRates {
 
 /// Runs one seed with faults and, where the end must be the same, without. Returns whether the ends were compared.
 pub(crate) fn play(seed: u64, rates: FaultRates, bug: Option<Bug>) -> Result<(Ended, bool), Violation> {
-    let faulty = World::of_seed(seed, rates, bug).with_random_runs().play()?;
+    let faulty = World::new(seed, rates, bug).with_random_runs().play()?;
     if !faulty.determined {
         return Ok((faulty, false));
     }
-    let clean = World::of_seed(seed, FaultRates::none(), None).with_random_runs().play()?;
+    let clean = World::new(seed, FaultRates::none(), None).with_random_runs().play()?;
     if clean.determined {
         let both = clean.ends.iter().zip(&faulty.ends);
         let mut created = both.filter_map(|(clean, faulty)| clean.as_ref().zip(faulty.as_ref()));

@@ -44,11 +44,6 @@ const MAX_DELIVERIES: u32 = 8;
 /// Decides whether a published message is lost.
 pub(crate) type LossRule = Box<dyn FnMut(&Message) -> bool>;
 
-/// Whether the sweep of a world is called when something is due and every hour, instead of every minute.
-fn has_exact_wake_ups(seed: u64) -> bool {
-    seed % 4 == 1
-}
-
 /// A message to deliver, and when at the earliest.
 #[derive(Clone)]
 struct Delivery {
@@ -141,10 +136,9 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// A world whose sweep is called as its seed says: every minute, or when something is due.
-    pub(crate) fn of_seed(seed: u64, rates: FaultRates, bug: Option<Bug>) -> Self {
-        let wake_ups = has_exact_wake_ups(seed).then(RequestedWakeUps::default);
-        Self::with_wake_ups(seed, rates, bug, wake_ups)
+    /// A world whose sweep is called when something is due, and once an hour.
+    pub(crate) fn with_exact_wake_ups(seed: u64, rates: FaultRates) -> Self {
+        Self::with_wake_ups(seed, rates, None, Some(RequestedWakeUps::default()))
     }
 
     /// A world whose sweep is called every minute.

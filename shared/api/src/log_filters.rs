@@ -68,7 +68,7 @@ fn view(function: &str, set: &[LogFilter]) -> LogFilterView {
     }
 }
 
-pub(crate) async fn get_list(State(api): State<Api>) -> Result<Json<LogFiltersView>, Problem> {
+pub(crate) async fn get_list(State(api): State<Api>, _: Caller) -> Result<Json<LogFiltersView>, Problem> {
     let set = api.accounts.log_filters(api.app.now()).await?;
     Ok(Json(LogFiltersView { items: FUNCTIONS.iter().map(|function| view(function, &set)).collect() }))
 }

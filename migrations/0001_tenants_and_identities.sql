@@ -117,3 +117,12 @@ create table idempotency_records (
 );
 
 create index idempotency_records_by_age on idempotency_records (taken_at);
+
+-- What the instances of a function log, in the syntax of RUST_LOG, until the configured filter applies again.
+create table log_filters (
+    function text        not null primary key,
+    filter   text        not null,
+    until    timestamptz not null,
+    set_by   text        not null,
+    constraint a_log_filter_has_a_function check (function <> '')
+);

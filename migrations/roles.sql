@@ -30,6 +30,15 @@ begin
     exception
         when unique_violation then null;
     end;
+    begin
+        -- So that the doctor finds old transactions of every user.
+        if not pg_has_role('ebbflow_owner', 'pg_read_all_stats', 'member') then
+            grant pg_read_all_stats to ebbflow_owner;
+        end if;
+    exception
+        -- From Postgres 16 on, the provider's users may lack the right to grant it.
+        when insufficient_privilege or unique_violation then null;
+    end;
     if not has_schema_privilege('ebbflow_owner', current_schema(), 'create') then
         execute format('grant usage, create on schema %I to ebbflow_owner', current_schema());
     end if;

@@ -22,8 +22,8 @@ pub use files::{Apply, Graph, Plan, Schema, Validate};
 pub use identity::{Grants, Login, NewToken, Scope, Tokens};
 pub use limits::{LimitAction, Limits, TenantAction, Tenants};
 pub use operations::{
-    Audit, DeadLetterAction, DeadLetterFilter, DeadLetters, Doctor, ListDeadLetters, SelectedDeadLetters,
-    Timers,
+    Audit, CloudArgs, DeadLetterAction, DeadLetterFilter, DeadLetters, Doctor, ListDeadLetters, LogLevel,
+    Restore, SelectedDeadLetters, Timers,
 };
 pub use run::{Bulk, Explain, Logs, Mark, OnRun, OnTask, Run, RunFilter, Runs};
 pub use schedule::{
@@ -160,9 +160,19 @@ pub enum Command {
     Worker(Worker),
     /// Check the health of the system, and suggest what to do
     #[command(
-        after_help = "Examples:\n  ebb doctor\n  ebb doctor --repair\n\nThe exit code is 1 if something is wrong."
+        after_help = "Examples:\n  ebb doctor\n  ebb doctor --repair\n  ebb doctor --cloud --project my-project\n\nThe exit code is 1 if something is wrong."
     )]
     Doctor(operations::Doctor),
+    /// Show or set what the instances of a function log
+    #[command(
+        after_help = "Examples:\n  ebb log-level\n  ebb log-level execute info,ebbflow_runtime=debug --minutes 30\n  ebb log-level execute --reset\n\nInstances follow within half a minute of requests."
+    )]
+    LogLevel(operations::LogLevel),
+    /// Restore a database on Cloud SQL to an earlier moment, as a new instance beside the old one
+    #[command(
+        after_help = "Example:\n  ebb restore --to 2026-03-01T12:00:00Z --project my-project\n\nIt takes minutes, changes nothing that exists, and prints how to move the installation to the new instance."
+    )]
+    Restore(operations::Restore),
     /// Show who changed what, newest first
     #[command(
         after_help = "Examples:\n  ebb audit\n  ebb audit --actor ada@example.com --text /runs/\n  ebb audit --export > audit.ndjson"

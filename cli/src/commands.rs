@@ -13,12 +13,14 @@ mod explain;
 mod graph;
 mod identity;
 mod limits;
+mod log_level;
 mod login;
 mod logs;
 mod operate;
 mod plan;
 mod progress;
 mod queues;
+mod restore;
 mod run;
 mod runs;
 mod schedule;
@@ -79,6 +81,8 @@ pub async fn run(shared: &Shared, command: Command) -> Result<ExitCode> {
         Command::Workers => workers::list(shared).await,
         Command::Worker(arguments) => workers::stop(shared, arguments).await,
         Command::Doctor(arguments) => doctor::run(shared, &arguments).await,
+        Command::LogLevel(arguments) => log_level::run(shared, arguments).await,
+        Command::Restore(arguments) => restore::run(shared, &arguments).await,
         Command::Audit(arguments) => audit::run(shared, arguments).await,
         Command::Timers(arguments) => timers::run(shared, arguments).await,
         Command::Schedule(arguments) => schedule::run(shared, arguments).await,

@@ -3,6 +3,7 @@
 pub mod args;
 pub mod cli;
 pub mod client;
+pub mod cloud;
 pub mod commands;
 pub mod dev;
 pub mod files;

@@ -5,6 +5,7 @@
 mod callbacks;
 mod child_runs;
 mod claims;
+mod cold_database;
 mod database_roles;
 mod dead_letters;
 mod exact_wake_ups;
@@ -12,6 +13,7 @@ mod examples;
 mod fan_out;
 mod group_commit;
 mod inline_next;
+mod log_filters;
 mod memory;
 mod operators;
 mod overload;

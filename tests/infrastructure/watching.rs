@@ -6,6 +6,9 @@ use super::{Names, compare};
 /// Alerts on Cloud SQL, which those who run their own Postgres watch with its own exporter.
 const CLOUD_ONLY: [&str; 3] = ["database-disk", "database-cpu", "backup-failed"];
 
+/// Roles of the database, whose names begin like those of metrics.
+const ROLES: [&str; 1] = ["ebbflow_owner"];
+
 /// Every event that terraform counts is one that the code logs, and the other way round. Some of an inspection's faults are
 /// counted, too: a finding is logged with its fault as the event.
 pub(crate) fn counts(repository: &Repository) -> Vec<String> {
@@ -71,6 +74,7 @@ pub(crate) fn numbers(repository: &Repository) -> Vec<String> {
     let counted: Names = sources
         .filter(|(path, _)| *path != catalogue)
         .flat_map(|(_, text)| words(text, "\"ebbflow_", name))
+        .filter(|name| !ROLES.contains(&name.as_str()))
         .collect();
     let mut found = compare("metrics", (catalogue, listed.clone()), ("the code", counted));
     let known = |asked: &str| {

@@ -55,6 +55,9 @@ use world::World;
 /// How many seeds the normal test run covers.
 const SEEDS: u64 = 2_000;
 
+/// How many of them also run with exact wake-ups.
+const EXACT_SEEDS: u64 = 200;
+
 /// More seeds run in steps of this size, up to the maximum, while something has not happened yet.
 const MORE_SEEDS: u64 = 200;
 const MAX_SEEDS: u64 = 10_000;
@@ -86,6 +89,17 @@ fn every_run_ends_the_same_whatever_happens_on_the_way() {
         assert!(wrong.is_empty(), "this happened, although it is excused as impossible: {wrong:#?}");
         assert!(total.compared > seeds / 10, "only {} ends were compared", total.compared);
     }
+}
+
+#[test]
+fn every_run_ends_if_wake_ups_are_lost_duplicated_and_late_and_ticks_come_once_an_hour() {
+    let mut lost = 0;
+    for seed in 0..EXACT_SEEDS {
+        let world = World::with_exact_wake_ups(seed, FaultRates::of(seed)).with_random_runs();
+        let ended = world.play().unwrap_or_else(|violation| panic!("seed {seed}: {violation}"));
+        lost += ended.journal.iter().filter(|line| line.ends_with("lost a wake-up")).count();
+    }
+    assert!(lost > 0, "no wake-up was lost");
 }
 
 #[test]

@@ -44,11 +44,6 @@ const MAX_DELIVERIES: u32 = 8;
 /// Decides whether a published message is lost.
 pub(crate) type LossRule = Box<dyn FnMut(&Message) -> bool>;
 
-/// Whether the sweep of a world is called when something is due and every hour, instead of every minute.
-fn has_exact_wake_ups(seed: u64) -> bool {
-    seed % 4 == 1
-}
-
 /// A message to deliver, and when at the earliest.
 #[derive(Clone)]
 struct Delivery {
@@ -141,7 +136,22 @@ pub(crate) struct World {
 }
 
 impl World {
+    /// A world whose sweep is called when something is due, and once an hour.
+    pub(crate) fn with_exact_wake_ups(seed: u64, rates: FaultRates) -> Self {
+        Self::with_wake_ups(seed, rates, None, Some(RequestedWakeUps::default()))
+    }
+
+    /// A world whose sweep is called every minute.
     pub(crate) fn new(seed: u64, rates: FaultRates, bug: Option<Bug>) -> Self {
+        Self::with_wake_ups(seed, rates, bug, None)
+    }
+
+    fn with_wake_ups(
+        seed: u64,
+        rates: FaultRates,
+        bug: Option<Bug>,
+        wake_ups: Option<RequestedWakeUps>,
+    ) -> Self {
         let start: Instant = START.parse().unwrap();
         let (faults, in_flight) = (FaultInjector::new(seed, rates), InFlight::default());
         let shared = Shared {
@@ -151,7 +161,7 @@ impl World {
             time: Time::at(start),
             points: Points::new(faults.clone()),
             ledger: Ledger::default(),
-            wake_ups: has_exact_wake_ups(seed).then(RequestedWakeUps::default),
+            wake_ups,
         };
         let mut rng = StdRng::seed_from_u64(seed);
         let instances = rng.random_range(2..5);

@@ -112,4 +112,55 @@ pub struct Doctor {
     /// Repair what needs no human decision
     #[arg(long)]
     pub repair: bool,
+    /// Check the database instance on Cloud SQL, too: state, disk, backups, point-in-time recovery, maintenance
+    #[arg(long)]
+    pub cloud: bool,
+    /// Where the database is.
+    #[command(flatten)]
+    pub place: CloudArgs,
+}
+
+/// Whose log filter to show or set.
+#[derive(Args, Clone, Debug)]
+pub struct LogLevel {
+    /// The function: trigger, evaluate, execute, sweep or console; none to list the filters of all
+    #[arg(value_name = "FUNCTION")]
+    pub function: Option<String>,
+    /// A level (debug) or levels by target (info,ebbflow_runtime=debug)
+    #[arg(value_name = "FILTER", requires = "function")]
+    pub filter: Option<String>,
+    /// For how many minutes the filter applies
+    #[arg(long, default_value_t = 60, value_name = "MINUTES", value_parser = clap::value_parser!(u32).range(1..=1440))]
+    pub minutes: u32,
+    /// Return to the configured filter
+    #[arg(long, requires = "function", conflicts_with = "filter")]
+    pub reset: bool,
+}
+
+/// A database instance on Cloud SQL.
+#[derive(Args, Clone, Debug)]
+pub struct CloudArgs {
+    /// The Google Cloud project
+    #[arg(long, env = "EBB_PROJECT", value_name = "PROJECT")]
+    pub project: Option<String>,
+    /// The Cloud SQL instance
+    #[arg(long, default_value = "ebbflow", value_name = "NAME")]
+    pub instance: String,
+    /// A server with the API of Cloud SQL, instead of Google's.
+    #[arg(long, hide = true, value_name = "URL")]
+    pub sql_endpoint: Option<String>,
+}
+
+/// To which moment to restore, and where.
+#[derive(Args, Clone, Debug)]
+pub struct Restore {
+    /// The moment, in UTC or with an offset: 2026-03-01T12:00:00Z
+    #[arg(long, value_name = "TIME")]
+    pub to: model::Instant,
+    /// The name of the new instance [default: the instance and the moment]
+    #[arg(long = "as", value_name = "NAME")]
+    pub name: Option<String>,
+    /// What to restore.
+    #[command(flatten)]
+    pub place: CloudArgs,
 }

@@ -13,16 +13,23 @@ use serde_json::json;
 use super::{FAILED, connect};
 use crate::args::{Doctor, Shared};
 use crate::client::{self, Client};
+use crate::cloud::{Cloud, checks};
 use crate::output::{self, Colour, Palette};
 
 /// The maximum difference between the server's clock and the local one.
 const MAX_CLOCK_SKEW: TimeDelta = TimeDelta::seconds(5);
 
 pub(super) async fn run(shared: &Shared, arguments: &Doctor) -> Result<ExitCode> {
-    let report = match fetch(&connect(shared)?, arguments.repair).await {
+    let mut report = match fetch(&connect(shared)?, arguments.repair).await {
         Ok(report) => with_local_clock(report, SystemClock.now()),
         Err(error) => no_report(&error, SystemClock.now()),
     };
+    if arguments.cloud {
+        let cloud = Cloud::connect(&arguments.place).await?;
+        let (instance, backups) = (cloud.instance().await?, cloud.backups().await?);
+        report.checks.extend(checks(&instance, &backups, SystemClock.now()));
+        report.ok = report.checks.iter().all(|check| check.verdict == Verdict::Ok);
+    }
     output::print(shared, &report, || text(&report, Palette::of_stdout()))?;
     Ok(if report.ok { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
 }

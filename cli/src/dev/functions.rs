@@ -16,7 +16,7 @@ use bus::{Endpoint, Subscription};
 use chrono::{DurationRound, TimeDelta};
 use execute::Executor;
 use host::wake_up::Alarm;
-use host::{Connected, Secrets, observe_request};
+use host::{Connected, Secrets, follow_log_filter, observe_request};
 use model::{Clock, Topic};
 use runtime::Runtime;
 use tokio::sync::Notify;
@@ -53,6 +53,7 @@ impl Functions {
         secrets: Secrets,
     ) -> Result<Self, auth::Error> {
         let Connected { app, database, accounts } = connected;
+        let log_accounts = accounts.clone();
         // Pushes within this process bypass the server, which would observe them.
         let observed = |router: Router| router.layer(from_fn(observe_request));
         let execute = observed(execute::router_with(app.clone(), executor));
@@ -99,6 +100,8 @@ impl Functions {
             .nest("/functions/evaluate", evaluate.clone())
             .nest("/functions/execute", execute.clone())
             .nest("/functions/sweep", sweep.clone());
+        // All functions share the filter of this process.
+        let public = follow_log_filter(public, &log_accounts, "console");
         Ok(Self { execute, evaluate, public, sweep, alarm, stop: Arc::default() })
     }
 

@@ -1,11 +1,12 @@
-//! Who may do what, and who did: grants, service tokens, ended sessions, tenants by name, audit entries and idempotency
-//! records. All of it is stored in Postgres; nothing here knows HTTP.
+//! Who may do what, and who did: grants, service tokens, ended sessions, tenants by name, audit entries, idempotency
+//! records and log filters. All of it is stored in Postgres; nothing here knows HTTP.
 //!
 //! What every request needs is remembered for a few seconds, so that a revocation takes effect everywhere within them.
 
 mod audit;
 mod grants;
 mod idempotency;
+mod log_filters;
 mod scope;
 mod sessions;
 mod tenants;
@@ -22,6 +23,7 @@ use store::Postgres;
 pub use audit::{AuditEntry, AuditFilter};
 pub use grants::GrantRecord;
 pub use idempotency::{Claim, IdempotencyKey, RecordedResponse};
+pub use log_filters::LogFilter;
 pub use scope::{IdentityFilter, Scope};
 pub use store::{Bounded, Error, Result};
 pub use tokens::{Bearer, NewToken, TokenRecord};

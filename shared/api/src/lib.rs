@@ -32,6 +32,7 @@ pub mod expressions;
 pub mod limits;
 pub mod links;
 pub mod live;
+pub mod log_filters;
 pub mod logs;
 mod mutation;
 pub mod openapi;

@@ -92,7 +92,7 @@ fn open_schemas(value: &mut Value) {
 }
 
 /// What each group of operations is about.
-const TAGS: [(&str, &str); 20] = [
+const TAGS: [(&str, &str); 21] = [
     ("workflows", "Workflow definitions and their versions."),
     ("runs", "Runs, their tasks, logs and outputs."),
     ("events", "Events of runs, live."),
@@ -107,6 +107,7 @@ const TAGS: [(&str, &str); 20] = [
     ("workers", "Workers and the attempts they hold."),
     ("execution", "The protocol of remote workers."),
     ("dead-letters", "Messages that could not be processed."),
+    ("log-filters", "What the instances of functions log."),
     ("audit", "Who changed what."),
     ("doctor", "The health of the instance."),
     ("tokens", "Service tokens."),

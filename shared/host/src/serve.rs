@@ -17,7 +17,7 @@ use crate::app::StartError;
 use crate::config::Environment;
 use crate::metrics::{self, Exporter};
 use crate::starting::Gate;
-use crate::{Config, Connected, init_telemetry, listener, observe_request};
+use crate::{Config, Connected, follow_log_filter, init_telemetry, listener, observe_request};
 
 /// How long work in progress may continue after SIGTERM, by default. Cloud Run kills the process two seconds later.
 pub const DEFAULT_GRACE_PERIOD: Duration = Duration::from_secs(8);
@@ -184,7 +184,10 @@ where
         let mut served = pin!(served);
         let start = async {
             let connected = Connected::when_available(&config, &gate).await?;
-            gate.open(observed(serving(config, connected).await?.into()));
+            let accounts = connected.accounts.clone();
+            let serving: Serving = serving(config, connected).await?.into();
+            let router = follow_log_filter(serving.router, &accounts, name);
+            gate.open(observed(Serving { router, ..serving }));
             tracing::info!("{name} is listening on {address}");
             Ok::<_, StartError>(())
         };

@@ -39,9 +39,18 @@ pub fn filter() -> Option<String> {
     FILTER.get()?.with_current(ToString::to_string).ok()
 }
 
+/// Checks the syntax of a filter.
+pub fn check_filter(text: &str) -> Result<(), String> {
+    parse(text).map(drop)
+}
+
+fn parse(text: &str) -> Result<EnvFilter, String> {
+    EnvFilter::builder().parse(text).map_err(|error| format!("`{text}`: {error}"))
+}
+
 /// Sets the filter, in the syntax of `RUST_LOG`: `debug`, or `info,ebbflow_runtime=trace`.
 pub fn set_filter(text: &str) -> Result<(), String> {
-    let filter = EnvFilter::builder().parse(text).map_err(|error| format!("`{text}`: {error}"))?;
+    let filter = parse(text)?;
     let handle = FILTER.get().ok_or("logging was not started in this process")?;
     handle.reload(filter).map_err(|error| error.to_string())
 }

@@ -3,7 +3,7 @@
 use auth::Permission::{Administer, Operate, Read};
 
 use super::{Before, On, Row, get, post};
-use crate::{audit, dead_letters, doctor, limits, queues, tenants, workers};
+use crate::{audit, dead_letters, doctor, limits, log_filters, queues, tenants, workers};
 
 pub(super) fn rows() -> Vec<Row> {
     [capacity(), workers(), dead_letters(), health()].into_iter().flatten().collect()
@@ -114,6 +114,19 @@ fn dead_letters() -> Vec<Row> {
 
 fn health() -> Vec<Row> {
     vec![
+        get("/log-filters", log_filters::get_list)
+            .id("log_filters_get_list")
+            .needs(Administer, On::Instance)
+            .docs("List log filters", "Returns what the instances of each function log, if it is not as configured."),
+        post("/log-filters/{function}", log_filters::post_one)
+            .audited(Before::Nothing)
+            .id("log_filters_post_one")
+            .needs(Administer, On::Instance)
+            .docs(
+                "Set a log filter",
+                "Changes what the instances of a function log, for a while. Each follows within half a minute of \
+                 requests; an idle sweep follows once it has something to do.",
+            ),
         get("/audit", audit::get_list).id("audit_get_list").needs(Administer, On::Tenant).docs(
             "Search the audit log",
             "Returns who changed what, from where, with the state before and after, newest first. \

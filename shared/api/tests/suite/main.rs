@@ -15,6 +15,7 @@ mod hostile;
 mod limits;
 mod listing;
 mod live;
+mod log_filters;
 mod logs;
 mod mutations;
 mod operate;

@@ -36,7 +36,7 @@ const SCOPE: &str = "https://www.googleapis.com/auth/cloud-platform";
 pub struct Exporter {
     client: reqwest::Client,
     config: OtlpConfig,
-    tokens: Option<AccessTokens>,
+    tokens: Option<Box<dyn Passwords>>,
     resource: Resource,
     since: Instant,
     spans: &'static SpanBuffer,
@@ -74,7 +74,7 @@ impl Exporter {
         Ok(Self {
             client: client.build().map_err(|error| error.to_string())?,
             tokens: match config.auth {
-                OtlpAuth::Google => Some(AccessTokens::of_this_account(SCOPE)?),
+                OtlpAuth::Google => Some(Box::new(AccessTokens::of_this_account(SCOPE)?)),
                 OtlpAuth::None => None,
             },
             resource: Resource::new(service, config.project.as_deref()),
@@ -242,3 +242,6 @@ pub(crate) fn attributes<'a>(labels: impl IntoIterator<Item = (&'a str, &'a str)
 pub(crate) fn nanos(instant: Instant) -> String {
     instant.timestamp_nanos_opt().unwrap_or_default().to_string()
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,6 +5,7 @@
 mod apart;
 mod bad_input;
 mod browser;
+mod containment;
 mod crash;
 mod errors;
 mod first_run;

@@ -22,7 +22,7 @@ pub struct RunQuota {
 }
 
 impl RunQuota {
-    /// At most so many unfinished runs of each tenant; none for no limit.
+    /// A quota of unfinished runs for each tenant; none for no limit.
     pub fn new(max: Option<u32>) -> Self {
         Self { max, counts: Mutex::default() }
     }

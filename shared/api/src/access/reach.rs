@@ -1,7 +1,7 @@
 //! What a definition reaches beyond its own workflow.
 //!
-//! A run acts as its workflow, not as the person who starts it. So whoever makes a version active needs the permissions for
-//! every workflow that it starts, waits for or follows.
+//! A run acts as its workflow, not as the person who starts it. So a caller who makes a version active needs the permissions
+//! for every workflow that it starts, waits for or follows.
 
 use auth::Permission::{self, Follow, Read, Start};
 use host::Problem;

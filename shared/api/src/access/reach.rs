@@ -1,6 +1,6 @@
 //! What a definition reaches beyond its own workflow.
 //!
-//! A run acts as its workflow, not as the person who starts it. So whoever makes a version active needs the permissions for
+//! A run acts as its workflow, not as the person who starts it. So the person who makes a version active needs the permissions for
 //! every workflow that it starts, waits for or follows.
 
 use auth::Permission::{self, Follow, Read, Start};

@@ -2,15 +2,14 @@
 
 use std::sync::Arc;
 
-use axum::Router;
-use axum::routing::get;
 use bus::SystemClock;
+use bus::local::{Broker, Faults};
 use ebbflow_tests::{FunctionProcess, build};
 use futures::future::join_all;
 use serde_json::{Value, json};
-use testkit::SilentBus;
 
-use crate::world::ISSUER;
+use crate::processes::serve;
+use crate::world::{ISSUER, PUSHER};
 
 const LARGE: &str =
     "{name: large, inputs: {text: {type: string}}, tasks: [{name: a, type: sleep, config: {duration: 1h}}]}";
@@ -25,15 +24,6 @@ const CLIENTS: usize = 100;
 /// The most memory that the process may take, in bytes.
 const MAX_MEMORY: u64 = 150 * 1024 * 1024;
 
-async fn serve_keys() -> String {
-    let keys = ISSUER.jwks();
-    let router = Router::new().route("/keys", get(|| async { axum::Json(keys) }));
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = format!("http://{}", listener.local_addr().unwrap());
-    tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
-    address
-}
-
 /// The most memory that a process ever had, in bytes.
 fn peak_memory(process: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
@@ -44,7 +34,8 @@ fn peak_memory(process: u32) -> u64 {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hundred_clients_that_list_large_runs_do_not_exhaust_the_memory() {
     let program = build().await;
-    let world = testkit::World::on_postgres(SilentBus, SystemClock).await;
+    let broker = Broker::new(Arc::new(SystemClock), ISSUER.clone(), PUSHER, Faults::default());
+    let world = testkit::World::on_postgres(broker, SystemClock).await;
     world.write(LARGE).await;
     // Bytes that do not compress: the database must send them as they are.
     for number in 0..RUNS {
@@ -52,14 +43,14 @@ async fn a_hundred_clients_that_list_large_runs_do_not_exhaust_the_memory() {
             (0..INPUT).map(|at| char::from(b'a' + ((at * 7 + number * 13 + at / 26) % 26) as u8)).collect();
         world.start_with("large", &json!({"text": text})).await.unwrap();
     }
-    let keys = serve_keys().await;
+    let host = serve(&world.bus).await;
     let settings = vec![
         ("DATABASE_URL", world.database_url().to_owned()),
-        ("EBB_BROKER_URL", keys.clone()),
+        ("EBB_BROKER_URL", host.clone()),
         ("EBB_PUSH_AUTH", "none".to_owned()),
         ("EBB_API_AUDIENCE", "api".to_owned()),
         ("EBB_API_ISSUER", ISSUER.url().to_owned()),
-        ("EBB_API_KEYS_URL", format!("{keys}/keys")),
+        ("EBB_API_KEYS_URL", format!("{host}/keys")),
         ("EBB_API_ACCOUNTS", "ada@example.com".to_owned()),
         ("EBB_RATE_CALLER", "0".to_owned()),
         ("EBB_RATE_TENANT", "0".to_owned()),

@@ -76,7 +76,7 @@ impl Cluster {
 }
 
 /// Serves the broker and the keys of tokens over HTTP. Returns the address.
-async fn serve(broker: &Broker) -> String {
+pub(crate) async fn serve(broker: &Broker) -> String {
     let keys = ISSUER.jwks();
     let router = bus::broker_http::router(broker.clone()).route("/keys", get(|| async { axum::Json(keys) }));
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -112,8 +112,7 @@ async fn a_backfill_is_of_dates_that_every_database_knows() {
             body[field] = json!(value);
             let answer = world.post("/backfills", body.to_string()).await;
             assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY, "{body}: {}", answer.body);
-            let message = answer.body["message"].as_str().unwrap();
-            assert!(message.contains(&format!("`{field}` is `{value}`")), "{message}");
+            check_words(&body.to_string(), &answer);
         }
     }
 }
@@ -152,6 +151,10 @@ async fn no_refusal_speaks_of_types() {
     let run = world.start().await.to_string();
     for (endpoint, path) in addressed(&world).await {
         let told = format!("{} {}", endpoint.method, endpoint.path);
+        // A stream that is not refused has no end.
+        if endpoint.is_stream() {
+            continue;
+        }
         for (name, _) in parameters(&endpoint) {
             for value in ["x", "-1", "99999999999999999999", "%20"] {
                 let answer =
@@ -162,7 +165,7 @@ async fn no_refusal_speaks_of_types() {
         }
         let wrong = path.replace(&run, "x").replace("018f0000-0000-7000-8000-000000000001", "x");
         for wrong in [wrong.clone(), wrong.replace("/1", "/x"), path.replace("/1", "/-1")] {
-            if wrong == path || endpoint.is_stream() {
+            if wrong == path {
                 continue;
             }
             let answer = world.send(endpoint.method.clone(), &wrong, &[], "{}").await;

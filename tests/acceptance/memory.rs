@@ -62,12 +62,15 @@ async fn a_hundred_clients_that_list_large_runs_do_not_exhaust_the_memory() {
         "exp": world.now().timestamp() + 3600,
     }));
     let (client, url) = (Arc::new(reqwest::Client::new()), process.url("/api/v1/runs?limit=100"));
-    let list = async || {
+    let list = async || loop {
         let answer = client.get(&url).bearer_auth(&token).send().await.unwrap();
         let status = answer.status();
         let text = answer.text().await.unwrap();
-        assert!(status.is_success(), "{status}: {text}");
-        text
+        // Clients share few connections: on a busy machine some are asked to try again.
+        if status != reqwest::StatusCode::SERVICE_UNAVAILABLE {
+            assert!(status.is_success(), "{status}: {text}");
+            break text;
+        }
     };
     let page: Value = serde_json::from_str(&list().await).unwrap();
     assert!(page["items"][0]["inputs_preview"]["bytes"].as_u64().unwrap() > INPUT as u64);

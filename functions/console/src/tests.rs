@@ -375,7 +375,7 @@ async fn what_cannot_be_shown_is_refused_on_a_page() {
     for (path, status) in [
         ("/runs/018f0000-0000-7000-8000-00000000ffff", StatusCode::NOT_FOUND),
         (&format!("/runs/{run}/tasks/none/log"), StatusCode::NOT_FOUND),
-        ("/runs/nonsense", StatusCode::BAD_REQUEST),
+        ("/runs/nonsense", StatusCode::NOT_FOUND),
         ("/runs?state=odd", StatusCode::BAD_REQUEST),
         ("/workflows/none", StatusCode::NOT_FOUND),
     ] {

@@ -59,6 +59,7 @@ pub(crate) mod counter {
 
     const INSTALL: &str = "
         create table written (name text not null);
+        grant insert on written to public;
         create function count_written() returns trigger language plpgsql as $$
         begin insert into written values (tg_argv[0]); return null; end $$;
         do $$ declare t text; begin

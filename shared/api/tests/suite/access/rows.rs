@@ -169,6 +169,8 @@ pub(super) const ENDPOINTS: &[Row] = &[
     row("POST", "/grants", "/grants", GRANT, Admins),
     row("DELETE", "/grants/{id}", "/grants/NOBODY", "", Admins),
     row("GET", "/workers", "/workers", "", ReadersOfAll),
+    row("GET", "/log-filters", "/log-filters", "", AdminsOfAll),
+    row("POST", "/log-filters/{function}", "/log-filters/sweep", r#"{"filter": "info"}"#, AdminsOfAll),
     row("POST", "/workers/{id}/drain", "/workers/NOBODY/drain", "{}", OperatorsOfAll),
     row("POST", "/workers/{id}/kill", "/workers/NOBODY/kill", "{}", OperatorsOfAll),
     row("GET", "/doctor", "/doctor", "", ReadersOfAll),

@@ -268,6 +268,8 @@ fn settings_are_read_from_the_environment_in_one_place() {
         "shared/embedded/src/installed.rs",
         "shared/embedded/src/emulator.rs",
         "functions/execute/src/process/environment.rs",
+        "functions/execute/src/process/containment.rs",
+        "shared/containment/src/supervisor.rs",
     ];
     let product =
         ["shared", "functions", "cli/src"].into_iter().flat_map(|folder| sources(&root().join(folder)));

@@ -36,13 +36,14 @@ use reading::{Repository, attributes, definitions, inside, one_of, quoted, words
 use watching::{alerts, counts, numbers};
 
 /// Variables that terraform does not set, and why.
-const SET_ELSEWHERE: [(&str, &str); 23] = [
+const SET_ELSEWHERE: [(&str, &str); 26] = [
     ("EBB_API_GRANTS", "roles are granted over the API"),
     ("EBB_API_GROUP_CLAIM", "Google's tokens contain no groups"),
     ("EBB_API_INTROSPECTION_AUDIENCES", "opaque tokens are accepted only on request"),
     ("EBB_API_INTROSPECTION_URL", "the default is Google"),
     ("EBB_ARCHIVE_DIR", "folders on Cloud Run do not outlive an instance"),
     ("EBB_BROKER_URL", "the local broker instead of Pub/Sub"),
+    ("EBB_CONTAINMENT", "the default applies"),
     ("EBB_DATA", "a folder of `ebb dev` and the command line"),
     ("EBB_GRACE_SECONDS", "the default fits Cloud Run"),
     ("EBB_HOST", "Cloud Run needs the default"),
@@ -57,6 +58,8 @@ const SET_ELSEWHERE: [(&str, &str); 23] = [
     ("EBB_SECRETS_DIR", "Cloud Run passes secrets as variables"),
     ("EBB_STORAGE_ENDPOINT", "a replacement for Cloud Storage in tests"),
     ("EBB_TASKS_ENDPOINT", "a replacement for Cloud Tasks in tests"),
+    ("EBB_TASK_READABLE", "tasks on Cloud Run share no folder"),
+    ("EBB_TASK_WRITABLE", "tasks on Cloud Run share no folder"),
     ("EBB_TENANT", "the tenant of the command line"),
     ("EBB_TOKEN", "the token of the command line"),
     ("EBB_URL", "the server of the command line"),

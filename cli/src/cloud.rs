@@ -61,7 +61,7 @@ impl Cloud {
         read.with_context(|| format!("cannot read the instance `{name}` of project `{}`", self.project))
     }
 
-    /// Its newest backups.
+    /// The newest backups of the instance.
     pub async fn backups(&self) -> Result<Vec<BackupRun>> {
         let list = self.backups.list().set_project(&self.project).set_instance(&self.instance);
         let listed = list.set_max_results(BACKUPS).send().await;

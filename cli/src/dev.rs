@@ -164,7 +164,8 @@ impl Dev {
         let issuer = LocalIssuer::open(&folder, &url)?;
         let broker = Broker::new(clock.clone(), issuer.issuer(), issuer::PUSHER, Faults::default());
         let bus = EveryQueue::new(broker.clone());
-        let runtime = Runtime::new(Arc::new(store), bus.clone(), clock.clone()).with_exact_wake_ups();
+        let runtime = Runtime::new(Arc::new(store), bus.clone(), clock.clone())
+            .with(runtime::Settings { exact_wake_ups: true, ..runtime::Settings::default() });
         let runtime = Arc::new(runtime);
         let environment = Environment::of_process();
         let operations = operations(&environment, &issuer);

@@ -49,7 +49,9 @@ impl Cloud {
         let store = Postgres::connect(&database.url, 4).await.unwrap();
         let broker = Broker::new(Arc::new(clock.clone()), ISSUER.clone(), PUSHER, Faults::default());
         let runtime = Runtime::new(Arc::new(store), Arc::new(broker.clone()), Arc::new(clock.clone()));
-        let runtime = Arc::new(runtime.with_exact_wake_ups());
+        let runtime = Arc::new(
+            runtime.with(runtime::Settings { exact_wake_ups: true, ..runtime::Settings::default() }),
+        );
         let app = App::new(runtime.clone(), PushAuth::None);
         let queue = CloudTasksServer::start(QUEUE, clock.clone()).await;
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -62,7 +62,8 @@ impl Instance {
         let clock = SkewedClock { time: shared.time.clone(), skew };
         let mut runtime = Runtime::new(Arc::new(store), Arc::new(bus), Arc::new(clock));
         if shared.wake_ups.is_some() {
-            runtime = runtime.with_exact_wake_ups();
+            runtime =
+                runtime.with(::runtime::Settings { exact_wake_ups: true, ..::runtime::Settings::default() });
         }
         let runtime = Arc::new(runtime);
         let app = App::new(runtime.clone(), PushAuth::None);

@@ -160,7 +160,7 @@ pub struct Restore {
     /// The name of the new instance [default: the instance and the moment]
     #[arg(long = "as", value_name = "NAME")]
     pub name: Option<String>,
-    /// What to restore.
+    /// The instance to restore, and its project.
     #[command(flatten)]
     pub place: CloudArgs,
 }

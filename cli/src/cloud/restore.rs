@@ -17,14 +17,14 @@ use super::checks::window_days;
 /// How often to ask whether the clone is there, which takes minutes.
 const POLL_INTERVAL: TimeDelta = TimeDelta::seconds(2);
 
-/// A restored database.
+/// A database as it was at an instant.
 #[derive(Serialize, Debug)]
 pub struct Restored {
     /// The project of both instances.
     pub project: String,
     /// The instance that was cloned. It is as it was.
     pub source: String,
-    /// The clone.
+    /// The name of the clone.
     pub instance: String,
     /// The moment of which it is a copy.
     pub to: Instant,

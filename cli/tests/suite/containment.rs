@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::project::{Project, printed};
+use crate::project::{Project, printed, shared_folder};
 
 /// Each attack that works ends its task with an error, and so the run.
 const ATTACKS: &str = r#"
@@ -83,10 +83,7 @@ tasks:
 
 #[test]
 fn tasks_share_the_folders_that_the_operator_names() {
-    use std::os::unix::fs::PermissionsExt;
-
-    let (project, shared) = (Project::new().with("shared", SHARED), tempfile::tempdir().unwrap());
-    std::fs::set_permissions(shared.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
+    let (project, shared) = (Project::new().with("shared", SHARED), shared_folder());
     let folder = shared.path().to_str().unwrap();
     let _dev = project.dev_with(&[], &[("EBB_TASK_WRITABLE", folder)]);
     let input = format!("folder={folder}");

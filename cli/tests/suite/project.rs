@@ -1,6 +1,7 @@
 //! The real binary, in a folder with workflows, and an `ebb dev` to talk to.
 
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
@@ -121,6 +122,13 @@ impl Project {
         let text = |name: &str| published[name].as_str().unwrap().to_owned();
         Dev { process, url: text("url"), token: text("token"), client: reqwest::Client::new() }
     }
+}
+
+/// A folder that tasks may use, if the settings of `ebb dev` name it: their programs run as users of their own.
+pub(crate) fn shared_folder() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
+    folder
 }
 
 /// A child process that is killed when this value is dropped.

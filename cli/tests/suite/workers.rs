@@ -2,18 +2,19 @@
 
 use testkit::eventually;
 
-use crate::project::{Project, printed};
+use crate::project::{Project, printed, shared_folder};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_killed_worker_is_replaced_and_its_task_is_retried() {
     let project = Project::new();
-    let pipe = project.path().join("go");
+    let shared = shared_folder();
+    let pipe = shared.path().join("go");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let command = format!("read -r _ < {}", pipe.display());
     let text =
         format!("name: long\ntasks:\n  - {{name: wait, type: bash, config: {{command: '{command}'}}}}\n");
     let project = project.with("long", &text);
-    let dev = project.dev();
+    let dev = project.dev_with(&[], &[("EBB_TASK_READABLE", shared.path().to_str().unwrap())]);
     assert_eq!(printed(&project.run(&["workers"])), "no worker holds an attempt\n");
     let run = &project.trigger("long");
     let worker = eventually("a worker holds the attempt", async || {

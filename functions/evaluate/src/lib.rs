@@ -39,12 +39,13 @@ async fn evaluate(app: &App, message: &Message) -> runtime::Result<Verdict> {
         Message::ChildFinished(finished) => {
             return app
                 .runtime
-                .child_ended(&finished)
+                .child_runs()
+                .ended(&finished)
                 .await
                 .map(|settled| verdict(settled, finished.parent.key.run));
         }
         Message::SharedFinished(finished) => {
-            return app.runtime.shared_ended(&finished).await.map(|()| Verdict::Done);
+            return app.runtime.child_runs().shared_ended(&finished).await.map(|()| Verdict::Done);
         }
         Message::ConcurrencyGroupFreed(freed) => {
             return app.runtime.admit(&freed).await.map(|()| Verdict::Done);

@@ -19,7 +19,7 @@ use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 use tracing::{Instrument, Span, warn};
 
-use crate::limit::AttemptLimit;
+use crate::limit::{AttemptLimit, timeout_for};
 use crate::process::Containment;
 use crate::sensors::SensorClients;
 use crate::task_runners::{Http, Unfinished};
@@ -393,11 +393,4 @@ fn count(kind: TaskKind, result: &Result<Value, Unfinished>, took: TimeDelta) {
     let labels = [("kind", kind.name()), ("outcome", outcome)];
     counter!("ebbflow_attempts_total", &labels).increment(1);
     histogram!("ebbflow_attempt_seconds", "kind" => kind.name()).record(took.as_seconds_f64());
-}
-
-/// How long the attempt may take: the timeout of one attempt, or the rest of the time for all attempts.
-fn timeout_for(spec: &TaskSpec, work: &TaskDispatched, now: Instant) -> Duration {
-    let one = Duration::from_secs(spec.timeout_seconds.into());
-    let left = work.give_up_at.map(|end| (end - now).to_std().unwrap_or_default());
-    left.map_or(one, |left| one.min(left))
 }

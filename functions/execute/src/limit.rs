@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use model::{ErrorClass, Failure};
+use model::message::TaskDispatched;
+use model::{ErrorClass, Failure, Instant, TaskSpec};
 
 use crate::task_runners::Unfinished;
 
@@ -33,6 +34,13 @@ impl AttemptLimit {
             (other, _) => other,
         }
     }
+}
+
+/// How long the attempt may take: the timeout of one attempt, or the rest of the time for all attempts.
+pub(crate) fn timeout_for(spec: &TaskSpec, work: &TaskDispatched, now: Instant) -> Duration {
+    let one = Duration::from_secs(spec.timeout_seconds.into());
+    let left = work.give_up_at.map(|end| (end - now).to_std().unwrap_or_default());
+    left.map_or(one, |left| one.min(left))
 }
 
 #[cfg(test)]

@@ -145,10 +145,7 @@ fn wait_for_all(program: Pid) -> io::Result<WaitStatus> {
         match rustix::process::wait(WaitOptions::empty()) {
             Ok(Some((pid, status))) if pid == program => {
                 ended = Some(status);
-                thread::spawn(|| {
-                    thread::sleep(ORPHAN_TIMEOUT);
-                    descendants::kill_all();
-                });
+                thread::spawn(kill_orphans);
             }
             Ok(_) | Err(Errno::INTR) => {}
             Err(Errno::CHILD) => {
@@ -157,6 +154,13 @@ fn wait_for_all(program: Pid) -> io::Result<WaitStatus> {
             Err(error) => return Err(error.into()),
         }
     }
+}
+
+/// Kills what the program left behind, after a while. If all of it ends earlier, so does this process.
+#[expect(clippy::disallowed_methods, reason = "a supervisor has no clock but the system's")]
+fn kill_orphans() {
+    thread::sleep(ORPHAN_TIMEOUT);
+    descendants::kill_all();
 }
 
 /// Ends this process the way the program ended.

@@ -117,10 +117,8 @@ impl Connected {
         };
         let (database, accounts) = (Database::new(&store), Accounts::new(&store));
         let quota = Some(config.run_quota).filter(|quota| *quota > 0);
-        let mut runtime = Runtime::new(Arc::new(store), bus, clock).with_run_quota(quota);
-        if config.wake.is_exact() {
-            runtime = runtime.with_exact_wake_ups();
-        }
+        let settings = runtime::Settings { run_quota: quota, exact_wake_ups: config.wake.is_exact() };
+        let runtime = Runtime::new(Arc::new(store), bus, clock).with(settings);
         let app = App::new(Arc::new(runtime), config.push.build()?);
         let operations = Operations { token: config.operations_token.clone(), ..Operations::default() };
         Ok(Self { app: app.operated(operations), database, accounts })

@@ -21,6 +21,7 @@ use serde_json::{Map, Value, json};
 use crate::callbacks;
 use crate::dependencies;
 use crate::inputs::InputParts;
+use crate::resources::ResourceParts;
 use crate::retry::RetryParts;
 use crate::schedule;
 use crate::schema::Extent;
@@ -134,6 +135,7 @@ fn reusable_task() -> Value {
 fn shared(extent: Extent) -> Map<String, Value> {
     let mut shared = config::all(extent);
     shared.insert("callbacks".to_owned(), callbacks::schema());
+    shared.insert("resources".to_owned(), ResourceParts::schema());
     shared.insert("retry_policy".to_owned(), RetryParts::schema());
     shared
 }

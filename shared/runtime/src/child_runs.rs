@@ -21,12 +21,25 @@ use crate::{Result, Runtime, Settled};
 /// The most waiting tasks that are notified in one transaction.
 const MAX_NOTIFIED: u32 = 100;
 
+/// Notifies tasks that wait for the runs or tasks of others.
+#[derive(Clone, Copy)]
+pub struct ChildRuns<'r> {
+    runtime: &'r Runtime,
+}
+
 impl Runtime {
-    /// Tells the task that waits for a run how it ended.
-    pub async fn child_ended(&self, finished: &ChildFinished) -> Result<Settled> {
+    /// Runs and tasks that tasks of other runs wait for.
+    pub fn child_runs(&self) -> ChildRuns<'_> {
+        ChildRuns { runtime: self }
+    }
+}
+
+impl ChildRuns<'_> {
+    /// Reports to the task that waits for a run how it ended.
+    pub async fn ended(self, finished: &ChildFinished) -> Result<Settled> {
         let child = finished.child;
         let result = match finished.state {
-            RunState::Succeeded => match delivery(self, finished).await? {
+            RunState::Succeeded => match delivery(self.runtime, finished).await? {
                 delivery if delivery.to_string().len() <= OUTPUT_LIMIT => TaskResult::Succeeded(delivery),
                 _ => TaskResult::Failed(Failure::permanent(format!(
                     "what run {child} delivered is more than {OUTPUT_LIMIT} bytes of JSON (1 MiB): store it elsewhere and \
@@ -40,17 +53,18 @@ impl Runtime {
             state => TaskResult::Failed(Failure::permanent(format!("run {child} was {}", state.name()))),
         };
         let (task, attempt, started_at) =
-            (finished.parent.key.task, finished.parent.attempt, self.clock.now());
+            (finished.parent.key.task, finished.parent.attempt, self.runtime.clock.now());
         let report = Command::Report { task, attempt, worker: None, started_at, result };
-        self.settle(finished.parent.key.run, report).await
+        self.runtime.settle(finished.parent.key.run, report).await
     }
 
     /// Notifies every task that waits for a shared task how it ended. A run that executed it and gave it up
     /// leaves it to the others.
-    pub async fn shared_ended(&self, finished: &SharedFinished) -> Result<()> {
+    pub async fn shared_ended(self, finished: &SharedFinished) -> Result<()> {
         let result = match (finished.state, &finished.failure) {
             (TaskState::Succeeded, _) => {
-                let mut outputs = self.store.outputs(finished.owner.run, &[finished.owner.task]).await?;
+                let mut outputs =
+                    self.runtime.store.outputs(finished.owner.run, &[finished.owner.task]).await?;
                 let output = outputs.remove(&finished.owner.task).unwrap_or(Value::Null);
                 Some(TaskResult::Succeeded(output))
             }
@@ -62,13 +76,11 @@ impl Runtime {
             _ => None,
         };
         loop {
-            let waiters = self.store.waiters(finished.owner, MAX_NOTIFIED).await?;
+            let waiters = self.runtime.store.waiters(finished.owner, MAX_NOTIFIED).await?;
             // Each on its own, so that one that fails does not delay the others; they share transactions all the same.
-            let told = join_all(
-                waiters
-                    .iter()
-                    .map(|(key, attempt)| self.settle(key.run, word(self, key.task, *attempt, &result))),
-            );
+            let told = join_all(waiters.iter().map(|(key, attempt)| {
+                self.runtime.settle(key.run, word(self.runtime, key.task, *attempt, &result))
+            }));
             let mut applied = false;
             for settled in told.await {
                 match settled {

@@ -41,6 +41,7 @@ use store::Store;
 
 pub use approvals::{Approval, approval};
 pub use callback::{CallbackJob, Callbacks};
+pub use child_runs::ChildRuns;
 pub use dead_letters::{BulkAction, BulkOutcome, DeadLetters, Replayed, message_of};
 pub use error::{Error, Result};
 pub use events::{Received, TriggerOutcome};
@@ -77,6 +78,15 @@ pub struct Runtime {
     wake_ups: Option<wake_ups::Requested>,
 }
 
+/// What an installation decides about its runtime.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Settings {
+    /// The maximum number of unfinished runs of a tenant, beyond which tasks and callbacks start no more; none for no limit.
+    pub run_quota: Option<u32>,
+    /// Whether the sweep is called when something is due, and not every minute: then commits request such calls.
+    pub exact_wake_ups: bool,
+}
+
 impl Runtime {
     /// A runtime over these parts.
     pub fn new(store: Arc<dyn Store>, bus: Arc<dyn Bus>, clock: Arc<dyn Clock>) -> Self {
@@ -84,14 +94,10 @@ impl Runtime {
         Self { store, bus, clock, graphs, inbox, quota, wake_ups: None }
     }
 
-    /// The same with a quota for the runs that tasks and callbacks start; none for no limit.
-    pub fn with_run_quota(self, max: Option<u32>) -> Self {
-        Self { quota: RunQuota::new(max), ..self }
-    }
-
-    /// The same runtime for a sweep that is called when something is due, and not every minute: commits request such calls.
-    pub fn with_exact_wake_ups(self) -> Self {
-        Self { wake_ups: Some(wake_ups::Requested::default()), ..self }
+    /// The same runtime with other settings.
+    pub fn with(self, settings: Settings) -> Self {
+        let wake_ups = settings.exact_wake_ups.then(wake_ups::Requested::default);
+        Self { quota: RunQuota::new(settings.run_quota), wake_ups, ..self }
     }
 
     /// The store, for reading.

@@ -128,7 +128,7 @@ pub struct RunRecord {
 pub struct Excerpt {
     /// The length of the whole value, in bytes of JSON.
     pub bytes: u64,
-    /// How it begins.
+    /// The first bytes of its JSON.
     pub text: String,
 }
 

@@ -167,8 +167,8 @@ impl<'t> Runner<'t> {
             Message::TaskDispatched(work) => self.start_attempt(&work).await?,
             Message::PollDue(due) => self.poll(due).await?,
             Message::RunRequested(request) => self.start_child(request).await?,
-            Message::ChildFinished(finished) => drop(self.runtime.child_ended(&finished).await?),
-            Message::SharedFinished(finished) => self.runtime.shared_ended(&finished).await?,
+            Message::ChildFinished(finished) => drop(self.runtime.child_runs().ended(&finished).await?),
+            Message::SharedFinished(finished) => self.runtime.child_runs().shared_ended(&finished).await?,
             Message::ConcurrencyGroupFreed(freed) => self.runtime.admit(&freed).await?,
             Message::CancelRequested(CancelRequested { run, actor, reason }) => {
                 let cancel = Command::Cancel { actor, reason: Some(reason) };

@@ -215,7 +215,7 @@ impl Balancer {
     }
 }
 
-/// Ticks the sweep.
+/// Calls the sweep, as the scheduler does.
 pub(crate) struct Ticker {
     issuer: Arc<Issuer>,
     balancer: Balancer,

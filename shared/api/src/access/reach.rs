@@ -13,7 +13,7 @@ use crate::Caller;
 
 /// Another workflow that a definition names.
 struct Target<'a> {
-    /// What names it.
+    /// The part of the definition that names it.
     by: String,
     /// The other workflow's name, or a template of it.
     workflow: &'a str,

@@ -125,7 +125,7 @@ mod tests {
         for (text, message) in [
             (r#"{"inner": ["#, "the body is not valid JSON: EOF while parsing a list at line 1"),
             (r#"{"inner": 1}"#, "invalid body: integer `1` where a list is expected at line 1"),
-            (r#"{"inner": ["x"]}"#, "invalid body: string \"x\" where an object is expected at line 1"),
+            (r#"{"inner": ["x"]}"#, "invalid body: a text where an object is expected at line 1"),
             (
                 r#"{"inner": [{"count": -1}]}"#,
                 "invalid body: integer `-1` where a whole number that is not negative is expected at line 1",

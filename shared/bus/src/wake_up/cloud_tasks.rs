@@ -33,7 +33,7 @@ const DISPATCH_DEADLINE: &str = "300s";
 /// What the tasks of a queue call, and as whom.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Target {
-    /// The queue: `projects/PROJECT/locations/REGION/queues/QUEUE`.
+    /// The name of the queue: `projects/PROJECT/locations/REGION/queues/QUEUE`.
     pub queue: String,
     /// The address of the sweep.
     pub url: String,

@@ -7,7 +7,7 @@ use super::{Environment, Reader};
 /// The collector that receives metrics and spans.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OtlpConfig {
-    /// `EBB_OTLP_ENDPOINT`: its address.
+    /// `EBB_OTLP_ENDPOINT`: the address of the collector.
     pub endpoint: String,
     /// `EBB_OTLP_HEADERS`: headers of every request, `name=value` separated by commas. Their values are secret.
     pub headers: HeaderMap,
@@ -20,7 +20,7 @@ pub struct OtlpConfig {
 /// How to authenticate to a collector.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum OtlpAuth {
-    /// Not at all.
+    /// Only by the headers, if there are any.
     #[default]
     None,
     /// `google`: with an access token of this function's account.

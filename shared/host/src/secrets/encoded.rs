@@ -13,7 +13,7 @@ use super::view::View;
 pub(super) struct Encoded<const FRAGMENT: usize> {
     /// Every part of this length of every secret: it is long enough not to occur by chance.
     fragments: HashSet<[u8; FRAGMENT]>,
-    /// The whole encodings.
+    /// The encodings of the whole secret.
     whole: Vec<Vec<u8>>,
 }
 

@@ -56,7 +56,7 @@ impl Redactor {
         self.secrets.iter().map(String::len).max().unwrap_or_default() * MAX_ENCODED_BYTES
     }
 
-    /// Redacts a text.
+    /// Replaces every known secret in a text.
     pub fn text(&self, text: &str) -> String {
         if self.secrets.is_empty() {
             return text.to_owned();

@@ -8,6 +8,7 @@ use super::{config, shared, task};
 use crate::blueprint::{extends, parameter};
 use crate::dependencies;
 use crate::inputs::InputParts;
+use crate::resources::ResourceParts;
 use crate::retry::RetryParts;
 use crate::schedule;
 use crate::schema::Extent;
@@ -43,6 +44,7 @@ pub(super) fn heir(whole: &Map<String, Value>) -> Map<String, Value> {
 /// What [`heir`] refers to, beside what wholes do.
 pub(super) fn heir_parts() -> Value {
     let mut parts = config::all(Extent::Part);
+    parts.insert("resources".to_owned(), ResourceParts::schema());
     parts.insert("retry_policy".to_owned(), RetryParts::schema());
     json!({"$defs": drafts(&HEIR, parts)})
 }

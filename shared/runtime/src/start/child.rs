@@ -36,7 +36,7 @@ async fn report_again(runtime: &Runtime, run: Run) -> Result<()> {
         Some(parent) => {
             let Run { id: child, version, state, error, .. } = run;
             let finished = ChildFinished { parent, child, version, state, error };
-            runtime.child_ended(&finished).await.map(|_| ())
+            runtime.child_runs().ended(&finished).await.map(|_| ())
         }
         None => Ok(()),
     }

@@ -51,7 +51,7 @@ pub(crate) struct Counts {
     pub(crate) started: u64,
     /// Runs whose cancellation the API accepted.
     pub(crate) cancelled: u64,
-    /// Processes killed.
+    /// How many processes were killed.
     pub(crate) kills: u64,
     /// Requests repeated, since a process was gone.
     pub(crate) repeated: u64,

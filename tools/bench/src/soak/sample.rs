@@ -58,7 +58,7 @@ impl Sample {
     ];
 }
 
-/// Takes samples.
+/// Takes samples of memory, connections and tables.
 #[derive(Default)]
 pub(super) struct Sampler {
     /// Runs that had ended by the sample before.

@@ -17,6 +17,7 @@ use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
+use ::containment::supervisor_environment;
 use serde_json::Value;
 use tokio::process::{Child, Command};
 
@@ -89,15 +90,11 @@ impl Process {
             Some(containment) => containment.command(program, scratch, job)?,
             None => (Command::new(program.name), None),
         };
-        command
-            .current_dir(scratch.work())
-            .env_clear()
-            .envs(environment::of(program, scratch, job, context.containment.is_some()))
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+        command.current_dir(scratch.work()).env_clear().stdout(Stdio::piped()).stderr(Stdio::piped());
+        let environment = environment::of(program, scratch, job, context.containment.is_some());
         match &context.containment {
-            Some(_) => command.stdin(Stdio::piped()),
-            None => command.args(&program.arguments).stdin(Stdio::null()).process_group(0),
+            Some(_) => command.envs(supervisor_environment(environment)).stdin(Stdio::piped()),
+            None => command.args(&program.arguments).envs(environment).stdin(Stdio::null()).process_group(0),
         };
         let failed = |error| exit_status::not_started(program, &error);
         let mut child = command.spawn().map_err(failed)?;

@@ -26,7 +26,7 @@ mod users;
 
 pub use plan::{Limits, Network, Plan};
 pub use restrict::{Enforced, probe};
-pub use supervisor::{TERMINATE, can_supervise, supervise, supervisor_arguments};
+pub use supervisor::{TERMINATE, can_supervise, supervise, supervisor_arguments, supervisor_environment};
 pub use users::{TaskUser, TaskUsers};
 
 /// Hides the memory and the environment of this process from programs that run as the same user.

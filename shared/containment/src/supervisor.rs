@@ -1,7 +1,9 @@
 //! The supervisor: starts the program, adopts its orphans, and ends after the last of them.
 
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
@@ -24,6 +26,10 @@ pub const TERMINATE: u8 = b't';
 /// How long the children of a program may continue after it has ended.
 const ORPHAN_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// What the names of the program's variables begin with in the supervisor's environment. The supervisor is not restricted, so
+/// none of them may change how it runs, as `LD_PRELOAD` would. They are not among its arguments, which everyone can read.
+const PROGRAM_VARIABLE: &str = "EBB_PROGRAM_";
+
 /// The exit code where the program could not be started, as shells use it.
 const NOT_STARTED: u8 = 125;
 const NOT_EXECUTABLE: u8 = 126;
@@ -33,6 +39,26 @@ const NOT_FOUND: u8 = 127;
 pub fn supervisor_arguments(plan: &Plan, program: impl Into<OsString>) -> [OsString; 3] {
     let plan = serde_json::to_string(plan).expect("a plan contains only paths in UTF-8 and numbers");
     [SUPERVISE.into(), plan.into(), program.into()]
+}
+
+/// The supervisor's environment, which hands these variables on to the program and to nothing else.
+pub fn supervisor_environment(
+    program: impl IntoIterator<Item = (OsString, OsString)>,
+) -> impl Iterator<Item = (OsString, OsString)> {
+    program.into_iter().map(|(name, value)| {
+        let mut prefixed = OsString::from(PROGRAM_VARIABLE);
+        prefixed.push(name);
+        (prefixed, value)
+    })
+}
+
+/// The variables of the program, from the supervisor's environment.
+fn program_environment() -> BTreeMap<OsString, OsString> {
+    let own = |(name, value): (OsString, OsString)| {
+        let name = name.as_bytes().strip_prefix(PROGRAM_VARIABLE.as_bytes())?;
+        Some((OsStr::from_bytes(name).to_owned(), value))
+    };
+    std::env::vars_os().filter_map(own).collect()
 }
 
 /// Whether the `main` of this executable supervises when it is asked to.
@@ -65,7 +91,9 @@ fn run(mut arguments: impl Iterator<Item = OsString>) -> io::Result<ExitCode> {
     let name = arguments.next().ok_or_else(missing)?;
     restrict::enter(plan.network)?;
     adopt_orphans()?;
-    let program = match start(plan, candidates(&name), arguments.collect()) {
+    let environment = program_environment();
+    let candidates = candidates(&name, environment.get(OsStr::new("PATH")));
+    let program = match start(plan, candidates, arguments.collect(), environment) {
         Ok(program) => program,
         Err(error) => {
             let code = match error.kind() {
@@ -95,23 +123,28 @@ fn adopt_orphans() -> io::Result<()> {
 
 /// The files that a program's name may mean, in the order of `PATH`. They are found before the plan's restrictions apply,
 /// so that a missing program and a hidden one can be told apart.
-fn candidates(name: &OsStr) -> Vec<PathBuf> {
+fn candidates(name: &OsStr, path: Option<&OsString>) -> Vec<PathBuf> {
     if name.as_encoded_bytes().contains(&b'/') {
         return vec![name.into()];
     }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).map(|folder| folder.join(name)).filter(|file| file.is_file()).collect()
+    let folders = path.into_iter().flat_map(std::env::split_paths);
+    folders.map(|folder| folder.join(name)).filter(|file| file.is_file()).collect()
 }
 
 /// Starts the first of the programs that may be executed, from a thread that takes on the plan's restrictions. The
 /// supervisor itself stays outside of them, so the program cannot signal it.
-fn start(plan: Plan, programs: Vec<PathBuf>, arguments: Vec<OsString>) -> io::Result<Pid> {
+fn start(
+    plan: Plan,
+    programs: Vec<PathBuf>,
+    arguments: Vec<OsString>,
+    environment: BTreeMap<OsString, OsString>,
+) -> io::Result<Pid> {
     let starter = thread::spawn(move || {
         restrict::restrict(&plan)?;
         let mut result = Err(io::Error::new(io::ErrorKind::NotFound, "it is not on the PATH of this worker"));
         for program in programs {
             let mut command = Command::new(program);
-            command.args(&arguments).stdin(Stdio::null()).process_group(0);
+            command.args(&arguments).env_clear().envs(&environment).stdin(Stdio::null()).process_group(0);
             if let Some(user) = plan.user {
                 command.uid(user).gid(user);
             }

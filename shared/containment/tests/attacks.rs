@@ -1,6 +1,7 @@
 //! Programs that attack their worker, and what becomes of them. This executable is the worker and the supervisor.
 #![allow(clippy::unwrap_used)]
 
+use std::ffi::OsString;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
@@ -18,7 +19,7 @@ fn main() -> ExitCode {
         return code;
     }
     containment::protect_this_process();
-    let attacks: [(&str, fn()); 13] = [
+    let attacks: [(&str, fn()); 14] = [
         ("the exit code is the program's", the_exit_code_is_the_programs),
         ("the signal is the program's", the_signal_is_the_programs),
         ("a missing program is named", a_missing_program_is_named),
@@ -26,6 +27,7 @@ fn main() -> ExitCode {
         ("the worker's environment stays hidden", the_workers_environment_stays_hidden),
         ("the worker cannot be killed", the_worker_cannot_be_killed),
         ("the supervisor cannot be killed", the_supervisor_cannot_be_killed),
+        ("no variable reaches the supervisor", no_variable_reaches_the_supervisor),
         ("other folders stay hidden", other_folders_stay_hidden),
         ("a readable folder cannot be changed", a_readable_folder_cannot_be_changed),
         ("a daemon ends with its program", a_daemon_ends_with_its_program),
@@ -45,6 +47,13 @@ fn main() -> ExitCode {
 struct Attempt {
     scratch: TempDir,
     user: Option<TaskUser>,
+    variables: Vec<(&'static str, &'static str)>,
+}
+
+/// The variables of a program: `PATH` and these.
+fn variables(more: &[(&str, &str)]) -> Vec<(OsString, OsString)> {
+    let path = ("PATH".into(), std::env::var_os("PATH").unwrap());
+    more.iter().map(|(name, value)| (name.into(), value.into())).chain([path]).collect()
 }
 
 impl Attempt {
@@ -52,7 +61,7 @@ impl Attempt {
         let (scratch, user) = (tempfile::tempdir().unwrap(), users.acquire());
         let owner = user.as_ref().map(TaskUser::id);
         chown(scratch.path(), owner, owner).unwrap();
-        Self { scratch, user }
+        Self { scratch, user, variables: Vec::new() }
     }
 
     fn plan(&self) -> Plan {
@@ -65,7 +74,8 @@ impl Attempt {
             .args(containment::supervisor_arguments(plan, "bash"))
             .args(["-c", script])
             .current_dir(self.scratch.path())
-            .env("HOME", self.scratch.path())
+            .env_clear()
+            .envs(containment::supervisor_environment(variables(&self.variables)))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -102,6 +112,7 @@ fn a_missing_program_is_named() {
     let attempt = Attempt::new(&TaskUsers::default());
     let output = Command::new("/proc/self/exe")
         .args(containment::supervisor_arguments(&attempt.plan(), "no-such-program"))
+        .envs(containment::supervisor_environment(variables(&[])))
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(127));
@@ -129,6 +140,16 @@ fn the_supervisor_cannot_be_killed() {
     let (status, text) = run("kill -9 $PPID; echo survived; exit 3");
     assert_eq!(status.code(), Some(3), "{text}");
     assert!(text.contains("survived"), "{text}");
+}
+
+/// The loader complains once for every process whose variables name a library that does not exist.
+fn no_variable_reaches_the_supervisor() {
+    let mut attempt = Attempt::new(&TaskUsers::default());
+    attempt.variables = vec![("LD_PRELOAD", "/no/such/library.so")];
+    let (status, text) = attempt.run(&attempt.plan(), "echo $LD_PRELOAD");
+    assert!(status.success(), "{text}");
+    assert_eq!(text.matches("cannot be preloaded").count(), 1, "{text}");
+    assert!(text.starts_with("/no/such/library.so\n"), "{text}");
 }
 
 fn other_folders_stay_hidden() {

@@ -20,15 +20,17 @@ RUN cargo chef cook --release --locked --package ebb --no-default-features --rec
 COPY . .
 # Without the default feature, no Postgres is compiled in.
 RUN cargo build --release --locked --package ebb --no-default-features
-# The software bill of materials: every crate in the program, with its version and licence.
+# The software bill of materials: every crate in the program, with its version and licence. One that cannot be read or misses
+# what is surely in the program fails the build.
 RUN cargo cyclonedx --manifest-path cli/Cargo.toml --no-default-features --format json \
+    && python3 -c 'import json, sys; names = {part["name"] for part in json.load(open("cli/ebb.cdx.json"))["components"]}; sys.exit(not {"tokio", "sqlx", "axum"} <= names)' \
     && install -D --mode 644 cli/ebb.cdx.json /worker/usr/local/share/ebb/sbom.cdx.json \
     && install -D target/release/ebb /worker/usr/local/bin/ebb
 RUN deploy/image/assemble target/release/ebb cli/ebb.cdx.json /image
 
 FROM debian:bookworm-slim AS worker
 RUN apt-get update \
-    && apt-get install --yes --no-install-recommends bash ca-certificates python3 \
+    && apt-get install --yes --no-install-recommends bash ca-certificates python3 python3-venv \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --uid 65532 --create-home nonroot
 COPY --from=build /worker /

@@ -8,7 +8,8 @@ create table tenants (
     -- The number of turns of the tenant in each round of a wait queue.
     weight     integer     not null default 1,
     constraint a_tenant_has_a_positive_number check (id > 0),
-    constraint a_tenant_has_a_name check (name <> ''),
+    -- The name is a folder's name for its secrets, and part of a variable's.
+    constraint a_tenant_has_a_name check (name ~ '^[a-z0-9]+(-[a-z0-9]+)*$' and length(name) <= 63),
     constraint a_weight_is_a_small_number check (weight between 1 and 1000),
     -- Ids in a wait queue are a tenant's number plus whole blocks of this size.
     constraint there_are_fewer_tenants_than_a_block_has_ids check (id < 1048576)

@@ -191,7 +191,7 @@ create table signals (
     constraint a_signal_has_a_name check (name <> '')
 );
 
--- The last checkpoint of a task, as a remote worker reported it: the next attempt starts from it.
+-- The last checkpoint of a task, as its program or remote worker reported it: the next attempt starts from it.
 create table checkpoints (
     run     uuid        not null,
     idx     integer     not null,
@@ -201,6 +201,27 @@ create table checkpoints (
     primary key (run, idx),
     constraint a_checkpoint_counts_from_one check (idx >= 0 and attempt >= 1)
 );
+
+-- What an attempt reports about how far it has come: the last value of its progress, and a short series of each metric. Most
+-- attempts report nothing and have no row.
+create table progress (
+    run      uuid             not null,
+    idx      integer          not null,
+    attempt  integer          not null,
+    at       timestamptz      not null,
+    fraction double precision,
+    message  text,
+    phase    text,
+    metrics  json             not null,
+    -- The change feed finds what is new by the transaction that wrote it.
+    tx       xid8             not null default pg_current_xact_id(),
+    primary key (run, idx, attempt),
+    constraint progress_counts_from_one check (idx >= 0 and attempt >= 1),
+    constraint a_fraction_is_between_zero_and_one check (fraction between 0 and 1),
+    constraint a_message_has_a_fraction check (message is null or fraction is not null)
+);
+
+create index progress_feed on progress (tx);
 
 -- A task that several runs share, and the task that executes or executed it. The row is deleted if the execution fails. It
 -- may exist before and after the owner's run, so there are no foreign keys to runs.

@@ -21,6 +21,8 @@ create table attempts (
     finished_at timestamptz not null,
     failure     json,
     decision    text        not null,
+    -- When the next attempt may begin, if one follows.
+    next_attempt_at timestamptz,
     primary key (run, idx, attempt),
     constraint an_attempt_that_is_over_ended check (state in ('succeeded', 'failed', 'cancelled')),
     constraint attempts_are_numbered_from_one check (idx >= 0 and attempt >= 1),
@@ -48,7 +50,8 @@ create table events_other partition of events default;
 
 create index change_feed on events (tx) where tx is not null;
 
--- One row per chunk of lines: `first` is the number of its first line, the others follow.
+-- One row per chunk of lines: `first` is the number of its first line, the others follow. `bytes` is the size of the log with
+-- this chunk, which limits it.
 create table logs (
     run     uuid        not null,
     run_at  timestamptz not null,
@@ -57,6 +60,7 @@ create table logs (
     first   integer     not null,
     count   integer     not null,
     lines   json        not null,
+    bytes   bigint      not null,
     primary key (run, idx, attempt, first, run_at),
     constraint lines_are_numbered_from_zero check (idx >= 0 and attempt >= 0 and first >= 0),
     constraint a_chunk_holds_the_lines_it_counts check (count >= 1 and json_array_length(lines) = count)

@@ -16,9 +16,39 @@ create table workers (
     commanded_at   timestamptz,
     -- Its open circuit breakers: the hosts, and since and until when.
     breakers       json,
+    -- What a remote worker reports about itself: tenant, name, slots, labels, types, usage.
+    remote         json,
+    tasks_done     bigint      not null default 0,
+    -- When the sweep declared it dead. It then holds nothing, and is listed for a day.
+    dead_at        timestamptz,
     constraint a_worker_command_is_drain_or_kill check (command in ('drain', 'kill')),
     constraint a_worker_command_has_an_actor_and_a_time check (num_nulls(command, commanded_by, commanded_at) in (0, 3))
 ) with (fillfactor = 50);
+
+-- Dispatched tasks of remote queues, for workers that may take them. Each row follows from its task's, and is written and
+-- deleted in the same transaction. Only `reserved_until` is ever updated, which no index has.
+create table offers (
+    run            uuid             not null,
+    idx            integer          not null,
+    attempt        integer          not null,
+    tenant         integer          not null references tenants,
+    queue          text collate "C" not null,
+    -- What decides who may take it: the workflow, the task type, and the labels that a worker must have, as JSON with its
+    -- names in order.
+    workflow       text collate "C" not null,
+    kind           text collate "C" not null,
+    requires       text collate "C" not null,
+    -- The backfill whose turn it takes; nil for a live task.
+    backfill       uuid             not null default '00000000-0000-0000-0000-000000000000',
+    -- The order within the fairness group: since when, and by its priority earlier or later.
+    rank           bigint           not null,
+    -- Until then a lease has it: the lease claims the task, or ends with its process.
+    reserved_until timestamptz,
+    primary key (run, idx),
+    constraint an_offer_counts_from_zero check (idx >= 0 and attempt >= 1)
+) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
+
+create index offers_in_order on offers (tenant, queue, workflow, backfill, kind, requires, rank, run, idx);
 
 -- A limit and its slots. Hot: few rows, updated often, but never their indexed columns.
 create table limits (
@@ -35,12 +65,35 @@ create table limits (
     waiting  integer          not null default 0,
     frontier bigint           not null default 0,
     constraint a_limit_is_there_once unique (kind, tenant, name),
-    constraint a_limit_is_of_a_known_kind check (kind in ('pool', 'workflow', 'tenant', 'queue')),
+    constraint a_limit_is_of_a_known_kind check (kind in ('breaker', 'pool', 'workflow', 'tenant', 'queue')),
     constraint only_a_queue_is_shared_by_all check ((kind = 'queue') = (tenant = 0)),
     constraint only_a_tenant_has_no_name_here check ((kind = 'tenant') = (name = '')),
     constraint slots_are_counted_from_zero check (slots >= 0 and used >= 0 and waiting >= 0),
     constraint a_frontier_counts_from_zero check (frontier >= 0)
 ) with (fillfactor = 20, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
+
+-- Circuit breakers that remember a failure; one without a row is closed. That of a task takes the slots of the limit of its name away.
+create table breakers (
+    id            bigint           not null generated always as identity primary key,
+    tenant        integer          not null references tenants,
+    kind          text             not null,
+    -- WORKFLOW/TASK, or HOST:PORT.
+    name          text collate "C" not null,
+    -- When the failures that count happened, oldest first, and what the last one said.
+    failed_at     timestamptz[]    not null default '{}',
+    message       text             not null default '',
+    -- Null while it is closed. During a probe, `open_until` is when another one may begin.
+    opened_at     timestamptz,
+    open_until    timestamptz,
+    pause_seconds integer,
+    probing       boolean          not null default false,
+    constraint a_breaker_is_there_once unique (tenant, kind, name),
+    constraint a_breaker_is_of_a_known_kind check (kind in ('task', 'host')),
+    constraint an_open_breaker_has_its_times check (num_nulls(opened_at, open_until, pause_seconds) in (0, 3)),
+    constraint only_an_open_breaker_probes check (opened_at is not null or not probing)
+) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02);
+
+create index breakers_by_time on breakers (open_until) where opened_at is not null and not probing;
 
 -- Tasks that wait for a slot, and tasks that were granted one and are not notified yet. In the order of positions, tenants
 -- take turns.

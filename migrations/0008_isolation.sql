@@ -3,8 +3,8 @@
 
 -- The role may only read, and only these tables.
 grant select on tenants, workflows, versions, runs, run_facts, run_labels, tasks, outputs, attempts, events, logs, timers,
-    items, shared_task_waiters, checkpoints, schedules, backfills, backfill_dates, triggers, trigger_events, limits, slot_waiters
-    to ebbflow_tenant;
+    items, shared_task_waiters, checkpoints, progress, schedules, backfills, backfill_dates, triggers, trigger_events, limits,
+    slot_waiters, workers, offers, breakers to ebbflow_tenant;
 
 -- The tenant of the read; null if none is set, so that no row is visible.
 create function current_tenant() returns integer language sql stable
@@ -27,6 +27,7 @@ alter table timers enable row level security;
 alter table items enable row level security;
 alter table shared_task_waiters enable row level security;
 alter table checkpoints enable row level security;
+alter table progress enable row level security;
 alter table schedules enable row level security;
 alter table backfills enable row level security;
 alter table backfill_dates enable row level security;
@@ -34,6 +35,9 @@ alter table triggers enable row level security;
 alter table trigger_events enable row level security;
 alter table limits enable row level security;
 alter table slot_waiters enable row level security;
+alter table workers enable row level security;
+alter table offers enable row level security;
+alter table breakers enable row level security;
 
 -- The planner must not use a policy to find rows. No index serves `is not distinct from`; with `=`, and without statistics
 -- about the table, it would scan all runs of a tenant even if a statement names a run by its key.
@@ -48,6 +52,11 @@ create policy of_one_tenant on backfills to ebbflow_tenant using (tenant is not 
 create policy of_one_tenant on triggers to ebbflow_tenant using (tenant is not distinct from (select current_tenant()));
 create policy of_one_tenant on trigger_events to ebbflow_tenant using (tenant is not distinct from (select current_tenant()));
 create policy of_one_tenant on slot_waiters to ebbflow_tenant using (tenant is not distinct from (select current_tenant()));
+create policy of_one_tenant on offers to ebbflow_tenant using (tenant is not distinct from (select current_tenant()));
+-- Workers of the installation execute tasks of every tenant, and belong to none.
+create policy of_one_tenant on workers to ebbflow_tenant
+    using (remote is not null and (remote ->> 'tenant')::integer is not distinct from (select current_tenant()));
+create policy of_one_tenant on breakers to ebbflow_tenant using (tenant is not distinct from (select current_tenant()));
 
 -- Tenants share queues, which belong to none of them.
 create policy of_one_tenant on limits to ebbflow_tenant
@@ -73,6 +82,8 @@ create policy of_one_tenant on shared_task_waiters to ebbflow_tenant
     using (exists (select from runs where runs.id = shared_task_waiters.run offset 0));
 create policy of_one_tenant on checkpoints to ebbflow_tenant
     using (exists (select from runs where runs.id = checkpoints.run offset 0));
+create policy of_one_tenant on progress to ebbflow_tenant
+    using (exists (select from runs where runs.id = progress.run offset 0));
 create policy of_one_tenant on backfill_dates to ebbflow_tenant
     using (exists (select from backfills where backfills.id = backfill_dates.backfill offset 0));
 

@@ -2,17 +2,27 @@
 
 locals {
   counted  = { for name, metric in google_logging_metric.counted : name => "metric.type=\"logging.googleapis.com/user/${metric.name}\" AND resource.type=\"cloud_run_revision\"" }
-  requests = "metric.type=\"run.googleapis.com/request_count\" AND resource.type=\"cloud_run_revision\" AND resource.labels.service_name=starts_with(\"${var.name}-\")"
+  requests = "metric.type=\"run.googleapis.com/request_count\" AND resource.type=\"cloud_run_revision\" AND resource.labels.service_name=monitoring.regex.full_match(\"${local.service_names}\")"
   sql      = "resource.type=\"cloudsql_database\" AND resource.labels.database_id=\"${var.project_id}:${google_sql_database_instance.this.name}\""
-  subscriptions_of = {
-    work         = "resource.type=\"pubsub_subscription\" AND resource.labels.subscription_id=starts_with(\"${var.name}-execute-\")"
-    dead_letters = "resource.type=\"pubsub_subscription\" AND resource.labels.subscription_id=starts_with(\"${var.name}-\") AND resource.labels.subscription_id=ends_with(\"-dead-letters\")"
+  # By their whole names, without the installation's: the name of another one may begin like this one's.
+  subscription_names = {
+    work         = [for queue in keys(local.queues) : "execute-${queue}"]
+    dead_letters = [for topic in local.topics : "${trimprefix(topic, "${var.name}-")}-dead-letters"]
+    events       = length(var.event_topics) == 0 ? [] : ["events-.+"]
+    push         = keys(local.subscriptions)
+  }
+  subscriptions_of = { for group, names in merge(local.subscription_names, { any = flatten(values(local.subscription_names)) }) :
+    group => "resource.type=\"pubsub_subscription\" AND resource.labels.subscription_id=monitoring.regex.full_match(\"${var.name}-(${join("|", distinct(names))})\")"
   }
 
   # Log-based metrics as PromQL calls them.
   promql = { for name in keys(local.log_metrics) : name => "logging_googleapis_com:user_${replace(var.name, "-", "_")}_${name}" }
   # Tasks that workers hold are unacknowledged, but do not wait.
-  in_progress = max([for size in var.queues : size.max_instances * size.concurrency]...)
+  in_progress = max([for size in local.queues : size.max_instances * size.concurrency]...)
+  # The attempts of this installation, as functions report them.
+  attempts = { for part in ["bucket", "count"] : part => "ebbflow_attempt_seconds_${part}{cluster=\"${var.name}\"}" }
+  # PromQL compares whole values.
+  execute_names = "${var.name}-(${join("|", local.subscription_names.work)})"
   # Alerts on metrics that only exist in Cloud Monitoring if functions send theirs to Google.
   alerts_on_metrics = toset(try(var.otlp.google, false) ? [] : ["slow_tasks"])
 
@@ -69,7 +79,7 @@ locals {
       means      = "The slowest attempts of a task type take more than twice as long as on the day before."
       conditions = {}
       queries = {
-        "p99 is above twice the usual" = "histogram_quantile(0.99, sum by (le, kind) (rate(ebbflow_attempt_seconds_bucket[30m]))) > 2 * histogram_quantile(0.99, sum by (le, kind) (rate(ebbflow_attempt_seconds_bucket[1d] offset 30m))) and sum by (kind) (increase(ebbflow_attempt_seconds_count[30m])) >= 20"
+        "p99 is above twice the usual" = "histogram_quantile(0.99, sum by (le, kind) (rate(${local.attempts.bucket}[30m]))) > 2 * histogram_quantile(0.99, sum by (le, kind) (rate(${local.attempts.bucket}[1d] offset 30m))) and sum by (kind) (increase(${local.attempts.count}[30m])) >= 20"
       }
     }
     stalled_run = {
@@ -106,15 +116,13 @@ locals {
       }
     }
     workers_missing = {
-      severity = "CRITICAL"
-      means    = "A task has waited for a quarter of an hour: nobody takes work from its queue."
-      conditions = {
-        "A task waits for 15 minutes" = {
-          filter  = "metric.type=\"pubsub.googleapis.com/subscription/oldest_unacked_message_age\" AND ${local.subscriptions_of.work}", of = null
-          aligner = "ALIGN_MAX", reducer = "REDUCE_MAX", by = ["resource.labels.subscription_id"]
-          # Longer than the longest attempt, whose message counts while it runs.
-          window = 60, above = 900, seconds = 0
-        }
+      severity   = "CRITICAL"
+      means      = "A task has waited for a quarter of an hour, and the service of its queue has completed none meanwhile."
+      conditions = {}
+      # A quarter of an hour is longer than the longest attempt, whose message counts while it runs. A queue whose service completes
+      # tasks is merely long. The subscription is called like the service that it pushes to.
+      queries = {
+        "A task waits, and none is completed, for 15 minutes" = "max by (subscription_id) (pubsub_googleapis_com:subscription_oldest_unacked_message_age{monitored_resource=\"pubsub_subscription\", subscription_id=~\"${local.execute_names}\"}) > 900 unless on (subscription_id) label_replace(sum by (service_name) (increase(run_googleapis_com:request_count{monitored_resource=\"cloud_run_revision\", service_name=~\"${local.execute_names}\", response_code_class=\"2xx\"}[15m])) > 0, \"subscription_id\", \"$1\", \"service_name\", \"(.+)\")"
       }
     }
     too_many_requests = {
@@ -188,9 +196,20 @@ locals {
         }
       }
     }
+    attempts_not_taken = {
+      severity = "ERROR"
+      means    = "Tasks fail because no worker of their queue takes them."
+      conditions = {
+        "An attempt was not taken" = {
+          filter  = local.counted.untaken_attempts, of = null
+          aligner = "ALIGN_DELTA", reducer = "REDUCE_SUM", by = []
+          window  = 300, above = 0, seconds = 0
+        }
+      }
+    }
     breaker_open = {
       severity = "WARNING"
-      means    = "Calls to a host fail so often that a breaker blocks them for a while."
+      means    = "Attempts at a task, or calls to a host, fail so often that a breaker blocks them for a while."
       conditions = {
         "A breaker opened" = {
           filter  = local.counted.open_breakers, of = null
@@ -291,7 +310,7 @@ resource "google_monitoring_alert_policy" "alert" {
     content {
       display_name = conditions.value
       condition_absent {
-        filter   = "${local.requests} AND resource.labels.service_name=\"${var.name}-sweep\" AND metric.labels.response_code_class=\"2xx\""
+        filter   = "${replace(local.requests, local.service_names, "${var.name}-sweep")} AND metric.labels.response_code_class=\"2xx\""
         duration = var.wake == "tick" ? "300s" : "7200s"
         aggregations {
           alignment_period     = "60s"
@@ -347,7 +366,8 @@ resource "google_monitoring_uptime_check_config" "api" {
 
   project      = var.project_id
   display_name = "${title(var.name)}: API"
-  timeout      = "10s"
+  # The longest: a check may start an instance, which responds once it has reached the database.
+  timeout = "60s"
   # More frequent checks would keep an instance up.
   period = "900s"
 

@@ -29,7 +29,7 @@ resource "google_storage_bucket" "archive" {
 
 # The sweep may add objects. It can neither read, overwrite nor delete them.
 resource "google_storage_bucket_iam_member" "sweep_archives" {
-  for_each = google_storage_bucket.archive
+  for_each = var.archive == null ? {} : { this = google_storage_bucket.archive["this"] }
 
   bucket = each.value.name
   role   = "roles/storage.objectCreator"

@@ -9,7 +9,7 @@ locals {
     "Response time, p99"               = { filter = replace(local.requests, "request_count", "request_latencies"), aligner = "ALIGN_PERCENTILE_99", reducer = "REDUCE_MAX", by = ["resource.label.service_name"] }
     "Instances by service"             = { filter = replace(local.requests, "request_count", "container/instance_count"), aligner = "ALIGN_MAX", reducer = "REDUCE_SUM", by = ["resource.label.service_name"] }
     "Tasks waiting for a worker"       = { filter = "metric.type=\"pubsub.googleapis.com/subscription/num_undelivered_messages\" AND ${local.subscriptions_of.work}", aligner = "ALIGN_MAX", reducer = "REDUCE_SUM", by = ["resource.label.subscription_id"] }
-    "Age of the oldest message, in s"  = { filter = "metric.type=\"pubsub.googleapis.com/subscription/oldest_unacked_message_age\" AND resource.type=\"pubsub_subscription\" AND resource.labels.subscription_id=starts_with(\"${var.name}-\")", aligner = "ALIGN_MAX", reducer = "REDUCE_MAX", by = ["resource.label.subscription_id"] }
+    "Age of the oldest message, in s"  = { filter = "metric.type=\"pubsub.googleapis.com/subscription/oldest_unacked_message_age\" AND ${local.subscriptions_of.any}", aligner = "ALIGN_MAX", reducer = "REDUCE_MAX", by = ["resource.label.subscription_id"] }
     "Tasks that failed, by type"       = { filter = local.counted.task_failures, aligner = "ALIGN_DELTA", reducer = "REDUCE_SUM", by = ["metric.label.kind"] }
     "Dead letters"                     = { filter = local.counted.dead_letters, aligner = "ALIGN_DELTA", reducer = "REDUCE_SUM", by = [] }
     "Attempts lost with their workers" = { filter = local.counted.lost_attempts, aligner = "ALIGN_DELTA", reducer = "REDUCE_SUM", by = [] }

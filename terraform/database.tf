@@ -145,8 +145,9 @@ resource "google_project_iam_member" "people_log_in" {
   role    = each.value[1]
 }
 
-# Stops the instance at night, say: a stopped instance costs only its disk. Functions answer 503 meanwhile, pushes wait, and
-# alerts about the database fire, so this is for installations that nobody relies on at that time.
+# Stops the instance at night, say: a stopped instance costs only its disk. Functions answer 503 meanwhile, and alerts about the
+# database fire, so this is for installations that nobody relies on at that time. A message that arrives meanwhile is pushed 20
+# times, which takes about a quarter of an hour. Then it is a dead letter, which waits for the database and for a person.
 locals {
   database_hours = var.database_hours == null ? {} : {
     start = { schedule = var.database_hours.start, policy = "ALWAYS" }
@@ -165,7 +166,7 @@ resource "google_service_account" "database_hours" {
 }
 
 resource "google_project_iam_member" "database_hours" {
-  for_each = toset([for account in google_service_account.database_hours : "roles/cloudsql.editor"])
+  for_each = toset(var.database_hours == null ? [] : ["roles/cloudsql.editor"])
 
   project = var.project_id
   role    = each.value

@@ -1,6 +1,12 @@
 # One service per function, and one execute service per queue. All run the same program.
 
 locals {
+  # The queues that execute services serve, without what only worker pools have; those are in workers.tf.
+  queues = {
+    for queue, size in var.queues : queue => { for name, value in size : name => value if !contains(["kind", "slots", "labels", "token_secret"], name) }
+    if size.kind == "service"
+  }
+
   functions = merge(
     {
       # Console and trigger serve event streams, which end themselves well before the longest timeout that Cloud Run offers.
@@ -13,7 +19,7 @@ locals {
       sweep = merge(var.functions.sweep, { function = "sweep", timeout = 600, deadline = 600, public = false })
     },
     {
-      for queue, size in var.queues : "execute-${queue}" => merge(size, { function = "execute", timeout = size.timeout_seconds, deadline = size.timeout_seconds, public = false })
+      for queue, size in local.queues : "execute-${queue}" => merge(size, { function = "execute", timeout = size.timeout_seconds, deadline = size.timeout_seconds, public = false })
     },
   )
 
@@ -44,12 +50,18 @@ locals {
     },
   )
 
+  # What runs attempts obeys it: execute services and worker pools.
+  egress_environment = merge(
+    length(var.egress.only) == 0 ? {} : { EBB_EGRESS_ONLY = join(",", var.egress.only) },
+    length(var.egress.allow) == 0 ? {} : { EBB_EGRESS_ALLOW = join(",", var.egress.allow) },
+  )
+
   environment_by_function = {
     trigger  = local.api_environment
     evaluate = {}
     execute = merge(
-      length(var.egress.only) == 0 ? {} : { EBB_EGRESS_ONLY = join(",", var.egress.only) },
-      length(var.egress.allow) == 0 ? {} : { EBB_EGRESS_ALLOW = join(",", var.egress.allow) },
+      { EBB_USER_CODE = var.user_code ? "allow" : "deny" },
+      local.egress_environment,
     )
     sweep = merge(
       {
@@ -69,8 +81,8 @@ locals {
     })
   }
 
-  # The longest that a queue's services run an attempt, for those that register workflows.
-  queue_seconds = join(",", [for queue, size in var.queues : "${queue}=${size.timeout_seconds}"])
+  # The queues with the longest that the service of each runs an attempt, for those that register workflows.
+  listed_queues = join(",", [for queue, size in var.queues : "${queue}=${size.kind == "pool" ? "pool" : size.timeout_seconds}"])
 
   environment = {
     for name, function in local.functions : name => merge(
@@ -85,24 +97,30 @@ locals {
         EBB_TOPIC_PREFIX  = var.name
         # After this time Cloud Run gives up on a request: attempts and streams end themselves before that.
         EBB_REQUEST_SECONDS = tostring(function.timeout)
-        EBB_QUEUE_SECONDS   = local.queue_seconds
+        EBB_QUEUES          = local.listed_queues
         RUST_LOG            = var.log_filter
       },
       local.environment_by_function[function.function],
       local.wake_environment,
       var.otlp == null ? {} : { EBB_OTLP_ENDPOINT = var.otlp.endpoint },
-      try(var.otlp.google, false) ? { EBB_OTLP_AUTH = "google" } : {},
+      try(var.otlp.google, false) ? { EBB_OTLP_AUTH = "google", EBB_REGION = var.region } : {},
       var.database.iam_login ? {
         EBB_DATABASE_LOGIN = "iam"
         DATABASE_URL       = "postgres://${urlencode(local.database_accounts[name])}@localhost/${google_sql_database.this.name}?host=/cloudsql/${google_sql_database_instance.this.connection_name}"
       } : {},
-      { for queue in keys(var.queues) : "EBB_QUEUE" => queue if name == "execute-${queue}" },
+      { for queue in keys(local.queues) : "EBB_QUEUE" => queue if name == "execute-${queue}" },
     )
   }
 
-  # The variable that holds a secret: for tasks in execute, for webhook signatures in trigger.
-  workflow_secrets    = { for secret in var.workflow_secrets : "EBB_SECRET_${upper(replace(secret, "-", "_"))}" => secret }
-  secrets_by_function = { execute = local.workflow_secrets, trigger = local.workflow_secrets }
+  # The variable that holds a tenant's secret: for tasks in execute, for webhook signatures in trigger, and for
+  # leases of remote workers where the API is served. Neither part of a secret's id
+  # before its name has a `_`, so no two tenants have a secret in common.
+  workflow_secrets = merge([
+    for tenant, names in var.workflow_secrets : {
+      for name in names : "EBB_SECRET_${upper(replace(tenant, "-", "_"))}__${upper(replace(name, "-", "_"))}" => "${var.name}_${tenant}_${name}"
+    }
+  ]...)
+  secrets_by_function = { execute = local.workflow_secrets, trigger = local.workflow_secrets, console = local.workflow_secrets }
 
   # Trigger accepts tokens that the console has sealed for `ebb login`.
   sign_in_secrets = var.sign_in == null ? {} : {
@@ -243,6 +261,7 @@ resource "google_cloud_run_v2_service" "function" {
           path = "/started"
         }
       }
+      # Also gives an idle instance CPU, in which it closes the connections that it does not use.
       liveness_probe {
         period_seconds    = 30
         timeout_seconds   = 5

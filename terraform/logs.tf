@@ -17,6 +17,16 @@ locals {
       events      = ["dead_lettered"]
       labels      = { service = "EXTRACT(resource.labels.service_name)" }
     }
+    quota_refusals = {
+      description = "Schedules, backfills and sensors that wait because the quota of their tenant is used up."
+      events      = ["quota_reached"]
+      labels      = {}
+    }
+    unusable_webhooks = {
+      description = "Requests to webhooks that were rejected because the trigger or its secret cannot be read."
+      events      = ["webhook_unusable"]
+      labels      = {}
+    }
     database_errors = {
       description = "Calls that failed because the database was unavailable or returned an error."
       events      = ["database_error"]
@@ -32,19 +42,26 @@ locals {
       events      = ["overdue_timers"]
       labels      = {}
     }
+    untaken_attempts = {
+      description = "Attempts that no worker took within their dispatch timeout."
+      events      = ["attempt_not_taken"]
+      labels      = {}
+    }
     lost_attempts = {
       description = "Attempts taken from dead workers."
       events      = ["attempt_lost"]
       labels      = {}
     }
     open_breakers = {
-      description = "Circuit breakers that opened, of any worker."
+      description = "Circuit breakers of tasks and hosts that opened."
       events      = ["breaker_opened"]
       labels      = {}
     }
   }
 
-  our_logs = "resource.type=\"cloud_run_revision\" AND resource.labels.service_name=~\"^${var.name}-\""
+  # The names of all services, and of these alone: the name of another installation may begin like this one's.
+  service_names = "${var.name}-(${join("|", keys(local.functions))})"
+  our_logs      = "resource.type=\"cloud_run_revision\" AND resource.labels.service_name=~\"^${local.service_names}$\""
 }
 
 resource "google_logging_metric" "counted" {
@@ -79,7 +96,7 @@ resource "google_logging_project_exclusion" "internal_requests" {
   project     = var.project_id
   name        = "${var.name}-internal-requests"
   description = "Successful requests to Ebbflow's internal services."
-  filter      = "logName=\"projects/${var.project_id}/logs/run.googleapis.com%2Frequests\" AND resource.type=\"cloud_run_revision\" AND resource.labels.service_name=~\"^${var.name}-(evaluate|sweep|execute-)\" AND httpRequest.status<300"
+  filter      = "logName=\"projects/${var.project_id}/logs/run.googleapis.com%2Frequests\" AND resource.type=\"cloud_run_revision\" AND resource.labels.service_name=~\"^${var.name}-(${join("|", [for name, function in local.functions : name if !contains(["trigger", "console"], name)])})$\" AND httpRequest.status<300"
 
   depends_on = [google_project_service.api]
 }

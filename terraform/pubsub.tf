@@ -4,7 +4,7 @@
 locals {
   topics = toset(concat(
     ["${var.name}-triggers", "${var.name}-evaluations", "${var.name}-management", "${var.name}-lifecycle"],
-    [for queue in keys(var.queues) : "${var.name}-work-${queue}"],
+    [for queue in keys(local.queues) : "${var.name}-work-${queue}"],
   ))
 
   # Which function receives what. Of the lifecycle, trigger receives the ends of runs; add your own subscriptions as
@@ -16,8 +16,14 @@ locals {
       evaluate          = "${var.name}-evaluations"
       sweep             = "${var.name}-management"
     },
-    { for queue in keys(var.queues) : "execute-${queue}" => "${var.name}-work-${queue}" },
+    { for queue in keys(local.queues) : "execute-${queue}" => "${var.name}-work-${queue}" },
   )
+
+  # The functions that settle commands, each in its own transaction, and publish what follows. Any command may let the next tasks
+  # begin, request child runs, end or cancel others, arm a timer and end a run, so each publishes to all of these topics, and to
+  # nothing else: not to dead-letter topics, and not to other topics of the project. A test compares this with the code.
+  # Without `api` the console settles nothing: it only answers health checks.
+  publishers = concat(["trigger", "evaluate", "execute", "sweep"], var.api == null ? [] : ["console"])
 
   # The function that a subscription pushes to, and the only message type it receives, if limited.
   receivers = { for name in keys(local.subscriptions) : name => name == "trigger-lifecycle" ? "trigger" : name }
@@ -44,10 +50,8 @@ resource "google_pubsub_topic" "dead_letters" {
   depends_on = [google_project_service.api]
 }
 
-# Each function settles commands in its own transaction and publishes what follows: the next tasks, child runs, timers, ends.
-# So each publishes to all of these topics, and to nothing else: not to dead-letter topics, and not to other topics of the project.
 resource "google_pubsub_topic_iam_member" "function_publishes" {
-  for_each = { for pair in setproduct(keys(local.functions), local.topics) : join(" ", pair) => pair }
+  for_each = { for pair in setproduct([for name, function in local.functions : name if contains(local.publishers, function.function)], local.topics) : join(" ", pair) => pair }
 
   project = var.project_id
   topic   = google_pubsub_topic.topic[each.value[1]].name
@@ -55,13 +59,14 @@ resource "google_pubsub_topic_iam_member" "function_publishes" {
   member  = google_service_account.function[each.value[0]].member
 }
 
+# Callbacks run on the queue `light`, so no other worker may publish to your topics.
 resource "google_pubsub_topic_iam_member" "execute_gives_notice" {
-  for_each = { for pair in setproduct(keys(var.queues), var.notice_topics) : join(" ", pair) => pair }
+  for_each = var.notice_topics
 
   project = var.project_id
-  topic   = each.value[1]
+  topic   = each.value
   role    = "roles/pubsub.publisher"
-  member  = google_service_account.function["execute-${each.value[0]}"].member
+  member  = google_service_account.function["execute-light"].member
 }
 
 # The account with which Pub/Sub and the scheduler call.

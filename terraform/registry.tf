@@ -105,7 +105,8 @@ resource "google_cloudbuild_trigger" "deploy" {
 # Deploying a service requires the right to act as its account.
 resource "google_service_account_iam_member" "deployer_acts_as" {
   for_each = merge(
-    { for name, account in google_service_account.function : name => account.name },
+    { for name in keys(local.functions) : name => google_service_account.function[name].name },
+    { for queue in keys(local.pools) : "worker-${queue}" => google_service_account.worker[queue].name },
     { migrate = google_service_account.migrate.name },
   )
 

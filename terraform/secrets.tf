@@ -24,9 +24,10 @@ resource "google_secret_manager_secret_version" "database_url" {
 }
 
 resource "google_secret_manager_secret_iam_member" "database_url" {
-  # Functions that log in through IAM need no password, and may not read one.
+  # Functions that log in through IAM need no password, and may not read one. Here and elsewhere, keys must not come from resources:
+  # `terraform import` into an empty state does not know these yet.
   for_each = merge(
-    { for name, account in google_service_account.function : name => account.member if !var.database.iam_login },
+    { for name in keys(local.functions) : name => google_service_account.function[name].member if !var.database.iam_login },
     { migrate = google_service_account.migrate.member },
   )
 
@@ -38,7 +39,7 @@ resource "google_secret_manager_secret_iam_member" "database_url" {
 
 resource "google_secret_manager_secret_iam_member" "workflows" {
   for_each = {
-    for pair in setproduct([for name, function in local.functions : name if contains(keys(local.secrets_by_function), function.function)], var.workflow_secrets) : join(" ", pair) => pair
+    for pair in setproduct([for name, function in local.functions : name if contains(keys(local.secrets_by_function), function.function)], values(local.workflow_secrets)) : join(" ", pair) => pair
   }
 
   project   = var.project_id

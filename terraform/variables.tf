@@ -81,9 +81,19 @@ variable "functions" {
   }
 }
 
+variable "user_code" {
+  description = "Whether execute services run code of users: `bash` and `python` tasks. Without it these fail at once in queues of kind `service` and need a worker, which has no access to the database. Allow it only if you trust everyone who may register workflows with everything that Ebbflow can reach."
+  type        = bool
+  default     = false
+}
+
 variable "queues" {
-  description = "The queues that workflows may name. Each has its own topic, subscription and execute service. Callbacks need `light`."
+  description = "The queues that workflows may name. One of kind `service` has its own topic, subscription and execute service, for attempts of ten minutes at most; callbacks need `light`. One of kind `pool` has a worker pool instead: `max_instances` machines that are always up, each with `slots` tasks at a time and as long as they like, which lease tasks with the token in the secret `token_secret` (role `worker`; it must exist, with a version, before this is applied) and offer `labels`."
   type = map(object({
+    kind            = optional(string, "service")
+    slots           = optional(number, 4)
+    labels          = optional(map(string), {})
+    token_secret    = optional(string)
     min_instances   = optional(number, 0)
     max_instances   = optional(number, 1)
     concurrency     = optional(number, 10)
@@ -103,12 +113,24 @@ variable "queues" {
     error_message = "The account of a queue's service is called NAME-execute-QUEUE, and may have 30 characters: shorten `name` or the queue's name."
   }
   validation {
-    condition     = contains(keys(var.queues), "light")
-    error_message = "There must be a queue named light, which runs callbacks."
+    condition     = try(var.queues.light.kind == "service", false)
+    error_message = "There must be a queue named light of kind service, which runs callbacks."
   }
   validation {
-    condition     = alltrue([for size in values(var.queues) : size.timeout_seconds >= 10 && size.timeout_seconds <= 600])
-    error_message = "timeout_seconds must be between 10 and 600, the longest that Pub/Sub waits for a response."
+    condition     = alltrue([for size in values(var.queues) : contains(["service", "pool"], size.kind)])
+    error_message = "The kind of a queue is service or pool."
+  }
+  validation {
+    condition     = alltrue([for size in values(var.queues) : size.kind != "pool" || (size.token_secret != null && size.slots >= 1 && size.slots <= 1000)])
+    error_message = "A pool needs token_secret, and between 1 and 1000 slots."
+  }
+  validation {
+    condition     = var.api != null || alltrue([for size in values(var.queues) : size.kind != "pool"])
+    error_message = "A pool leases tasks over the API: set `api`."
+  }
+  validation {
+    condition     = alltrue([for size in values(var.queues) : size.timeout_seconds >= 30 && size.timeout_seconds <= 600])
+    error_message = "timeout_seconds must be between 30, of which half is left for the attempt, and 600, the longest that Pub/Sub waits for a response."
   }
   validation {
     condition     = alltrue([for size in values(var.queues) : size.min_instances <= size.max_instances && size.max_instances >= 1])
@@ -163,7 +185,7 @@ variable "database" {
 }
 
 variable "database_hours" {
-  description = "When to start and stop the database, in the syntax of cron, and in which time zone: a stopped database costs only its disk. Starting takes minutes. Nothing runs meanwhile."
+  description = "When to start and stop the database, in the syntax of cron, and in which time zone: a stopped database costs only its disk. Starting takes minutes. Nothing runs meanwhile. Messages of `event_topics` are delivered for about a quarter of an hour and then become dead letters, which wait to be replayed when the database is back."
   type = object({
     start     = string
     stop      = string
@@ -178,7 +200,7 @@ variable "database_hours" {
 }
 
 variable "wake" {
-  description = "What wakes the sweep: `tick` calls it every minute; `tasks` has Cloud Tasks call it when something is due, and once an hour besides, so that an idle installation leaves its database alone."
+  description = "What wakes the sweep: `tick` calls it every minute; `tasks` has Cloud Tasks call it when something is due, and once an hour besides, so that an idle installation does not query its database."
   type        = string
   default     = "tick"
 
@@ -329,13 +351,21 @@ variable "build_trigger" {
 }
 
 variable "workflow_secrets" {
-  description = "Secrets in this project's Secret Manager that workflows may use as `secrets.NAME`. They must exist, with a version, before this is applied; their values never pass through terraform."
-  type        = set(string)
-  default     = []
+  description = "Secrets that workflows may use as `secrets.NAME`: the names of each tenant's, such as `{ default = [\"api-key\"] }`. In this project's Secret Manager they are called INSTALLATION_TENANT_NAME, such as `ebbflow_default_api-key`, and must exist, with a version, before this is applied; their values never pass through terraform. A tenant can use no other tenant's."
+  type        = map(set(string))
+  default     = {}
 
   validation {
-    condition     = alltrue([for name in var.workflow_secrets : can(regex("^[a-z][a-z0-9_-]*$", name))])
-    error_message = "A secret name has lower-case letters, digits, hyphens and underscores."
+    condition     = alltrue([for tenant in keys(var.workflow_secrets) : can(regex("^[a-z0-9]+(-[a-z0-9]+)*$", tenant)) && length(tenant) <= 63])
+    error_message = "A tenant's name has lower-case letters, digits and single hyphens between them, and at most 63 characters."
+  }
+  validation {
+    condition     = alltrue([for name in flatten([for names in values(var.workflow_secrets) : tolist(names)]) : can(regex("^[A-Za-z_][A-Za-z0-9_-]{0,99}$", name))])
+    error_message = "A secret's name has letters, digits, `_` and `-`, begins with a letter or `_`, and has at most 100 characters."
+  }
+  validation {
+    condition     = alltrue([for names in values(var.workflow_secrets) : length(distinct([for name in names : upper(replace(name, "-", "_"))])) == length(names)])
+    error_message = "Two names of one tenant differ only in case, or in `-` and `_`: they would share a variable."
   }
 }
 

@@ -152,6 +152,20 @@ fn what_tests_share_is_never_part_of_the_product() {
 }
 
 #[test]
+fn only_testkit_subscribes_a_thread_to_what_it_traces() {
+    let folders = ["shared", "functions", "cli", "tests"].into_iter();
+    let others: Vec<PathBuf> = folders
+        .flat_map(|folder| sources(&root().join(folder)))
+        .filter(|path| fs::read_to_string(path).unwrap().contains(concat!("set_", "default(")))
+        .filter(|path| !path.starts_with(root().join("shared/testkit")))
+        .collect();
+    assert!(
+        others.is_empty(),
+        "{others:?}: what other threads do decides what a subscriber gets; use `testkit::subscribe`"
+    );
+}
+
+#[test]
 fn benchmarks_are_never_part_of_the_product() {
     for (name, folder) in crates() {
         for section in ["dependencies", "dev-dependencies"] {
@@ -269,7 +283,6 @@ fn settings_are_read_from_the_environment_in_one_place() {
         "shared/embedded/src/emulator.rs",
         "functions/execute/src/process/environment.rs",
         "functions/execute/src/process/containment.rs",
-        "shared/containment/src/supervisor.rs",
     ];
     let product =
         ["shared", "functions", "cli/src"].into_iter().flat_map(|folder| sources(&root().join(folder)));

@@ -9,6 +9,7 @@ fn main() -> ExitCode {
         Some("evaluate") => evaluate::main(),
         Some("execute") => execute::main(),
         Some("sweep") => sweep::main(),
+        Some("console") => console::main(),
         other => panic!("there is no function {other:?}"),
     }
 }

@@ -10,8 +10,14 @@ mod composition;
 mod costs;
 #[path = "infrastructure/dependencies.rs"]
 mod dependencies;
+#[path = "infrastructure/drill.rs"]
+mod drill;
 #[path = "infrastructure/image.rs"]
 mod image;
+#[path = "infrastructure/isolation.rs"]
+mod isolation;
+#[path = "infrastructure/limits.rs"]
+mod limits;
 #[path = "infrastructure/plans.rs"]
 mod plans;
 #[path = "infrastructure/planted.rs"]
@@ -20,10 +26,16 @@ mod planted;
 mod pushing;
 #[path = "infrastructure/reading.rs"]
 mod reading;
+#[path = "infrastructure/recovery.rs"]
+mod recovery;
 #[path = "infrastructure/released.rs"]
 mod released;
 #[path = "infrastructure/rollback.rs"]
 mod rollback;
+#[path = "infrastructure/secrets.rs"]
+mod secrets;
+#[path = "infrastructure/streams.rs"]
+mod streams;
 #[path = "infrastructure/watching.rs"]
 mod watching;
 
@@ -31,12 +43,15 @@ use std::collections::BTreeSet;
 use std::fmt::Debug;
 
 use composition::composition;
-use pushing::{routes, subscriptions, topics};
-use reading::{Repository, attributes, definitions, inside, one_of, quoted, words};
-use watching::{alerts, counts, numbers};
+use limits::limits;
+use pushing::{publishers, routes, subscriptions, topics};
+use reading::{Repository, definitions, inside, one_of, quoted, words};
+use secrets::secrets;
+use streams::streams;
+use watching::{alerts, chapters, counts, dashboards, numbers};
 
 /// Variables that terraform does not set, and why.
-const SET_ELSEWHERE: [(&str, &str); 26] = [
+const SET_ELSEWHERE: [(&str, &str); 27] = [
     ("EBB_API_GRANTS", "roles are granted over the API"),
     ("EBB_API_GROUP_CLAIM", "Google's tokens contain no groups"),
     ("EBB_API_INTROSPECTION_AUDIENCES", "opaque tokens are accepted only on request"),
@@ -44,8 +59,11 @@ const SET_ELSEWHERE: [(&str, &str); 26] = [
     ("EBB_ARCHIVE_DIR", "folders on Cloud Run do not outlive an instance"),
     ("EBB_BROKER_URL", "the local broker instead of Pub/Sub"),
     ("EBB_CONTAINMENT", "the default applies"),
+    ("EBB_DATABASE_IDLE_SECONDS", "the default applies"),
+    ("EBB_DEAD_SECONDS", "the default applies"),
     ("EBB_DATA", "a folder of `ebb dev` and the command line"),
     ("EBB_GRACE_SECONDS", "the default fits Cloud Run"),
+    ("EBB_HEARTBEAT_SECONDS", "the default applies"),
     ("EBB_HOST", "Cloud Run needs the default"),
     ("EBB_OPERATIONS_TOKEN", "the invoker's token is accepted, too"),
     ("EBB_PUBSUB_ENDPOINT", "the emulator instead of Pub/Sub"),
@@ -61,8 +79,6 @@ const SET_ELSEWHERE: [(&str, &str); 26] = [
     ("EBB_TASK_READABLE", "tasks on Cloud Run share no folder"),
     ("EBB_TASK_WRITABLE", "tasks on Cloud Run share no folder"),
     ("EBB_TENANT", "the tenant of the command line"),
-    ("EBB_TOKEN", "the token of the command line"),
-    ("EBB_URL", "the server of the command line"),
 ];
 
 type Names = BTreeSet<String>;
@@ -73,6 +89,7 @@ fn problems(repository: &Repository) -> Vec<String> {
         functions,
         topics,
         subscriptions,
+        publishers,
         routes,
         environment,
         secrets,
@@ -81,7 +98,11 @@ fn problems(repository: &Repository) -> Vec<String> {
         counts,
         alerts,
         numbers,
+        chapters,
+        dashboards,
+        limits,
         composition,
+        streams,
     ];
     checks.iter().flat_map(|check| check(repository)).collect()
 }
@@ -148,7 +169,8 @@ fn variables_read(repository: &Repository) -> Names {
 
 fn environment(repository: &Repository) -> Vec<String> {
     let name = |letter: char| letter.is_ascii_uppercase() || letter == '_';
-    let given = ["terraform/functions.tf", "terraform/migrate.tf", "terraform/scheduler.tf"];
+    let given =
+        ["terraform/functions.tf", "terraform/migrate.tf", "terraform/scheduler.tf", "terraform/workers.tf"];
     let set: Names = given.iter().flat_map(|file| words(repository.file(file), "EBB_", name)).collect();
     let elsewhere = SET_ELSEWHERE.map(|(name, _)| name.to_owned());
     let known: Names = set.iter().cloned().chain(elsewhere.clone()).collect();
@@ -164,66 +186,6 @@ fn environment(repository: &Repository) -> Vec<String> {
     // The user sets the path of this folder on the host.
     let unknown = composed.iter().filter(|name| !read.contains(*name) && *name != "EBB_SECRETS");
     found.extend(unknown.map(|name| format!("docker-compose.yml sets {name}, which is never read")));
-    found
-}
-
-/// The URL of the database is a secret, and the secrets of workflows have the names that the code expects.
-fn secrets(repository: &Repository) -> Vec<String> {
-    let mut found = Vec::new();
-    for file in ["terraform/functions.tf", "terraform/migrate.tf"] {
-        let given = repository.file(file).split("name = \"DATABASE_URL\"").nth(1).unwrap_or_default();
-        let source = inside(given, "secret_key_ref {");
-        if !source.contains("google_secret_manager_secret.database_url.secret_id") {
-            found.push(format!("{file} does not give DATABASE_URL from its secret"));
-        }
-    }
-    let coded = repository
-        .code("")
-        .any(|(_, text)| text.contains("name.as_str().to_uppercase().replace('-', \"_\")"));
-    let made = repository
-        .file("terraform/functions.tf")
-        .contains("\"EBB_SECRET_${upper(replace(secret, \"-\", \"_\"))}\"");
-    if !coded || !made {
-        found.push("terraform and the code name the secrets of workflows differently".into());
-    }
-    let readers: Names = repository
-        .code("functions/")
-        .filter(|(_, text)| text.contains("config.secrets"))
-        .filter_map(|(path, _)| path.split('/').nth(1).map(str::to_owned))
-        .collect();
-    let given = attributes(inside(repository.file("terraform/functions.tf"), "secrets_by_function = {"));
-    let given: Names = given
-        .into_iter()
-        .chain(
-            readers
-                .iter()
-                .filter(|name| {
-                    inside(repository.file("terraform/functions.tf"), "secrets_by_function = {")
-                        .contains(&format!(" {name} = "))
-                })
-                .cloned(),
-        )
-        .collect();
-    found.extend(compare(
-        "functions that read secrets of workflows",
-        ("functions/", readers),
-        ("terraform/functions.tf", given),
-    ));
-    if !repository
-        .file("terraform/secrets.tf")
-        .contains("contains(keys(local.secrets_by_function), function.function)")
-    {
-        found.push("terraform/secrets.tf does not let functions read the secrets of workflows".into());
-    }
-    let made = definitions(&repository.terraform(), "resource \"google_secret_manager_secret\" ");
-    let used = made.iter().filter(|(name, _)| {
-        repository
-            .file("terraform/functions.tf")
-            .contains(&format!("google_secret_manager_secret.{name}.secret_id"))
-    });
-    if used.count() != made.len() {
-        found.push("a secret is created that no function reads".into());
-    }
     found
 }
 
@@ -318,12 +280,22 @@ fn planted_mistakes_are_found() {
             "metrics",
         ),
         (
-            "functions/execute/src/task_runners/http/breaker.rs",
+            "shared/runtime/src/breakers.rs",
             "event = \"breaker_opened\"",
             "event = \"opened\"",
             "breaker_opened",
         ),
         ("terraform/secrets.tf", "keys(local.secrets_by_function)", "[\"execute\"]", "secrets"),
+        ("terraform/functions.tf", "}__${upper", "}_${upper", "secrets"),
+        (
+            "terraform/pubsub.tf",
+            "\"evaluate\", \"execute\", \"sweep\"]",
+            "\"evaluate\", \"execute\"]",
+            "publish",
+        ),
+        ("terraform/pubsub.tf", "function[\"execute-light\"]", "function[\"execute-heavy\"]", "callbacks"),
+        ("functions/console/Cargo.toml", "api.workspace = true", "", "publish"),
+        ("terraform/pubsub.tf", "var.api == null ? [] : [\"console\"]", "[\"console\"]", "publish"),
         ("terraform/pubsub.tf", "\"${var.name}-lifecycle\"", "\"${var.name}-livecycle\"", "topics"),
         (
             "terraform/pubsub.tf",
@@ -343,6 +315,7 @@ fn planted_mistakes_are_found() {
         ("terraform/functions.tf", "function = \"console\"", "function = \"konsole\"", "functions"),
         ("terraform/functions.tf", "EBB_PUSH_ACCOUNT", "EBB_PUSH_ACOUNT", "EBB_PUSH_ACOUNT"),
         ("terraform/functions.tf", "EBB_ARCHIVE_BUCKET", "EBB_ARCHIVE_BUKET", "EBB_ARCHIVE_BUCKET"),
+        ("terraform/workers.tf", "EBB_TOKEN", "EBB_TOKENS", "EBB_TOKENS"),
         ("terraform/migrate.tf", "EBB_GRANT_TO", "EBB_GRANTED_TO", "EBB_GRANTED_TO"),
         ("cli/src/cli.rs", "env = \"EBB_GRANT_TO\"", "env = \"EBB_GRANTS_TO\"", "EBB_GRANTS_TO"),
         (
@@ -357,9 +330,47 @@ fn planted_mistakes_are_found() {
         ("functions/sweep/src/sweep.rs", "event = fault", "event = \"found\"", "overdue_timers"),
         ("docs/src/operations/runbook.md", "## Dead letters", "## Letters", "alerts"),
         ("docs/src/operations/runbook.md", "ebb doctor", "ebb docter", "ebb docter"),
+        (
+            "docs/src/operations/runbook.md",
+            "`ebb log-level execute",
+            "`curl …/log-level",
+            "cannot be reached",
+        ),
+        ("docs/src/operations/runbook.md", "### Stuck in running", "### Stuck", "Stuck in running"),
+        ("docs/src/operations/runbook.md", "### Repeated failures", "Repeated failures", "Repeated failures"),
+        (
+            "docs/src/operations/runbook.md",
+            "**Act.** Raise `disk_limit_gb`",
+            "Raise `disk_limit_gb`",
+            "Database disk",
+        ),
+        ("deploy/grafana/dashboards/overview.json", "Active runs, by state", "Runs", "active runs"),
+        (
+            "deploy/grafana/dashboards/overview.json",
+            "sum by (kind) (rate(ebbflow_attempts",
+            "sum(rate(ebbflow_attempts",
+            "task type",
+        ),
+        (
+            "deploy/grafana/dashboards/performance.json",
+            "ebbflow_settle_seconds",
+            "ebbflow_run_seconds",
+            "evaluation latency",
+        ),
+        (
+            "deploy/grafana/dashboards/reliability.json",
+            "ebbflow_retries_total",
+            "ebbflow_conflicts_total",
+            "retries",
+        ),
+        ("deploy/grafana/dashboards/reliability.json", "Open breakers", "Hosts", "breakers"),
+        ("deploy/grafana/dashboards/overview.json", "ebbflow_workers", "ebbflow_tasks", "workers"),
+        ("terraform/variables.tf", "timeout_seconds >= 30", "timeout_seconds >= 10", "timeout_seconds of 10"),
         ("docker-compose.yml", "EBB_PUSH_AUTH: none", "EBB_PUSH_OUT: none", "EBB_PUSH_OUT"),
         ("docker-compose.yml", "    volumes: *secrets\n", "", "secrets"),
         ("docker-compose.yml", "    ports: [\"127.0.0.1:8481:8080\"]\n", "", "webhooks"),
+        ("docker-compose.yml", "    pids_limit: *pids\n", "", "no pids_limit for worker"),
+        ("docker-compose.yml", "    mem_limit: *memory\n", "", "no mem_limit for worker"),
         (
             "docker-compose.yml",
             "    command: [serve, evaluate]\n",
@@ -368,7 +379,8 @@ fn planted_mistakes_are_found() {
         ),
         ("docker-compose.yml", "location /api/v1/hooks/ {", "location /api/v1/ {", "webhooks"),
         ("shared/model/src/message/topic.rs", "{prefix}-management", "{prefix}-orders", "topics"),
-        ("shared/host/src/config.rs", "optional(\"EBB_QUEUE\")", "optional(\"EBB_QUEUES\")", "EBB_QUEUES"),
+        ("shared/host/src/config.rs", "optional(\"EBB_QUEUE\")", "optional(\"EBB_LINES\")", "EBB_LINES"),
+        ("shared/api/src/live/listener.rs", "from_secs(15 * 60)", "from_secs(20 * 60)", "event streams"),
         ("shared/host/src/push.rs", "event = \"dead_lettered\", ", "", "dead_lettered"),
         ("shared/runtime/src/publish.rs", "event = \"task_failed\", ", "", "task_failed"),
     ];

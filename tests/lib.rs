@@ -63,6 +63,8 @@ impl FunctionProcess {
         let (port, program) = (Port::reserve(), program.to_owned());
         let mut settings: Vec<(&str, String)> = settings.into_iter().collect();
         settings.push(("PORT", port.number().to_string()));
+        // As in `ebb dev`: the workflows of tests run programs.
+        settings.push(("EBB_USER_CODE", "allow".to_owned()));
         let start = move || {
             let mut command = Command::new(&program);
             command.arg(name).envs(settings.iter().cloned()).stdin(Stdio::null());

@@ -7,6 +7,7 @@ mod operations;
 mod run;
 mod schedule;
 mod signals;
+mod task;
 mod test;
 mod triggers;
 mod worker;
@@ -18,9 +19,9 @@ use clap::{Args, Subcommand};
 use model::{Instant, RunState};
 use serde_json::Value;
 
-pub use files::{Apply, Graph, Plan, Schema, Validate};
+pub use files::{Apply, Graph, Plan, Schema, Types, Validate};
 pub use identity::{Grants, Login, NewToken, Scope, Tokens};
-pub use limits::{LimitAction, Limits, TenantAction, Tenants};
+pub use limits::{BreakerAction, Breakers, LimitAction, Limits, TenantAction, Tenants};
 pub use operations::{
     Audit, CloudArgs, DeadLetterAction, DeadLetterFilter, DeadLetters, Doctor, ListDeadLetters, LogLevel,
     Restore, SelectedDeadLetters, Timers,
@@ -30,9 +31,10 @@ pub use schedule::{
     Backfill, BackfillAction, NewBackfill, NextInstants, PauseSchedule, ResumeSchedule, Schedule,
 };
 pub use signals::{Approve, Reject, Signal};
+pub use task::{RunTask, Task};
 pub use test::Test;
 pub use triggers::{ListTriggers, TriggerAction, TriggerName, Triggers};
-pub use worker::Worker;
+pub use worker::{RunWorker, StopWorker, Worker};
 pub use workflows::{Archive, ListWorkflows, Rollback, Versions, WorkflowAction, Workflows};
 
 /// Options of every command: which server to use, and how to print.
@@ -75,7 +77,7 @@ pub enum Command {
     Graph(Graph),
     /// Print a JSON Schema for editors
     #[command(
-        after_help = "Example:\n  ebb schema workflow > workflow.json\n\nEditors use it if a file begins with\n  # yaml-language-server: $schema=workflow.json"
+        after_help = "Examples:\n  ebb schema workflow > workflow.json\n  ebb schema workflow --project workflows > workflow.json\n\nEditors use it if a file begins with\n  # yaml-language-server: $schema=workflow.json"
     )]
     Schema(Schema),
     /// Show what `ebb apply` would change, without changing it
@@ -93,6 +95,11 @@ pub enum Command {
         after_help = "Examples:\n  ebb workflows\n  ebb workflows list --tag nightly --sort=-updated_at\n  ebb workflows pause etl --reason 'the warehouse moves'\n  ebb workflows resume etl --missed latest\n\nWhile a workflow is paused, no new runs of it start."
     )]
     Workflows(Workflows),
+    /// List task types: built-in ones, and custom ones with the workflows that use them
+    #[command(
+        after_help = "Examples:\n  ebb types\n  ebb types --custom\n  ebb types raster.validate\n\nA custom type is listed once an active workflow uses it."
+    )]
+    Types(Types),
     /// List the versions of a workflow, newest first
     #[command(after_help = "Example:\n  ebb versions hello")]
     Versions(Versions),
@@ -115,6 +122,9 @@ pub enum Command {
     /// Show, watch or control one run
     #[command(subcommand)]
     Run(Run),
+    /// Run one task here, without a server
+    #[command(subcommand)]
+    Task(Task),
     /// Apply an action to many runs; --dry-run counts them first
     #[command(
         after_help = "Examples:\n  ebb bulk retry --workflow etl --state failed --dry-run\n  ebb bulk retry --workflow etl --state failed --reason 'the disk is larger now'\n\nThe exit code is 1 if the action failed for a run."
@@ -139,6 +149,11 @@ pub enum Command {
         after_help = "Examples:\n  ebb limits\n  ebb limits show pool warehouse\n  ebb limits set pool warehouse 4\n  ebb limits set queue heavy 20\n  ebb limits set tenant own none\n\nThe limit of a workflow is `max_active_tasks` in its file."
     )]
     Limits(Limits),
+    /// List circuit breakers, or reset one
+    #[command(
+        after_help = "Examples:\n  ebb breakers\n  ebb breakers reset 7\n\nThe breaker of a task is `breaker` in its file; hosts that `http` tasks call have one each."
+    )]
+    Breakers(Breakers),
     /// Show how many tasks wait in each queue, since when, and of which tenant
     #[command(after_help = "Example:\n  ebb queues")]
     Queues,
@@ -152,11 +167,13 @@ pub enum Command {
         after_help = "Examples:\n  ebb logs RUN\n  ebb logs RUN load --attempt 1\n  ebb logs RUN split__3\n  ebb logs RUN -f"
     )]
     Logs(Logs),
-    /// List workers that hold attempts, and those that stopped sending heartbeats
+    /// List workers: remote ones while they are up, Ebbflow's own while they hold attempts, and those that died within a day
     #[command(after_help = "Example:\n  ebb workers")]
     Workers,
-    /// Stop a worker, at once or when idle
-    #[command(subcommand)]
+    /// Run a worker that takes tasks of a queue from the server, or stop one
+    #[command(
+        after_help = "Examples:\n  ebb worker --queue tiles --slots 4\n  ebb worker --queue gpu --label gpu=true --label memory=80\n  ebb worker drain WORKER --reason 'a new machine'\n\nIt needs a token with the role `worker` (EBB_TOKEN), and neither the database nor the bus. SIGTERM lets tasks finish within --grace; then they get TERM and 30 s, and are handed back. The exit code is 0 if it was asked to end, and 1 if it gave up."
+    )]
     Worker(Worker),
     /// Check the health of the system, and suggest what to do
     #[command(

@@ -82,12 +82,17 @@ pub struct Client {
 impl Client {
     /// A client of the server.
     pub fn new(server: Server) -> Result<Self> {
+        Self::with_timeout(server, REQUEST_TIMEOUT)
+    }
+
+    /// A client that waits this long for a response.
+    pub fn with_timeout(server: Server, timeout: Duration) -> Result<Self> {
         let bad = |why: String| Error::Settings(format!("`{}` is not a valid address: {why}", server.url));
         let base = Url::parse(&server.url).map_err(|error| bad(error.to_string()))?;
         if base.cannot_be_a_base() || !base.scheme().starts_with("http") {
             return Err(bad("expected http://host:port or https://host".into()));
         }
-        let mut http = reqwest::Client::builder().timeout(REQUEST_TIMEOUT);
+        let mut http = reqwest::Client::builder().timeout(timeout);
         if matches!(base.host_str(), Some("localhost" | "127.0.0.1" | "[::1]")) {
             // A proxy would resolve it on its own machine.
             http = http.no_proxy();

@@ -29,7 +29,7 @@ impl Cloud {
     /// Clients of Google's servers with the credentials of the environment, or without any of another server with the same API.
     pub async fn connect(args: &CloudArgs) -> Result<Self> {
         let project =
-            args.project.clone().context("--cloud needs a project: set --project or EBB_PROJECT")?;
+            args.project.clone().context("name the Google Cloud project: set --project or EBB_PROJECT")?;
         let (mut instances, mut backups, mut operations) = (
             SqlInstancesService::builder(),
             SqlBackupRunsService::builder(),

@@ -6,6 +6,7 @@
 mod apply;
 mod audit;
 mod backfill;
+mod breakers;
 mod bulk;
 mod dead_letters;
 mod doctor;
@@ -26,12 +27,14 @@ mod runs;
 mod schedule;
 mod schema;
 mod signals;
+mod task;
 mod tenants;
 mod test;
 mod timers;
 mod token;
 mod trigger;
 mod triggers;
+mod types;
 mod validate;
 mod versions;
 mod watch;
@@ -43,7 +46,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 
-use crate::args::{Command, Shared};
+use crate::args::{Command, Shared, Task};
 use crate::client::{self, Client, Server};
 
 /// The run or the check failed.
@@ -63,23 +66,26 @@ pub async fn run(shared: &Shared, command: Command) -> Result<ExitCode> {
         Command::Plan(arguments) => plan::run(shared, &arguments).await,
         Command::Apply(arguments) => apply::run(shared, &arguments).await,
         Command::Workflows(arguments) => workflows::run(shared, arguments).await,
+        Command::Types(arguments) => types::run(shared, &arguments).await,
         Command::Versions(arguments) => versions::list(shared, &arguments).await,
         Command::Rollback(arguments) => versions::rollback(shared, &arguments).await,
         Command::Archive(arguments) => versions::archive(shared, &arguments).await,
         Command::Trigger(arguments) => trigger::run(shared, arguments).await,
         Command::Runs(arguments) => runs::run(shared, &arguments).await,
         Command::Run(arguments) => run::run(shared, arguments).await,
+        Command::Task(Task::Run(arguments)) => task::run(shared, &arguments).await,
         Command::Bulk(arguments) => bulk::run(shared, arguments).await,
         Command::Signal(arguments) => signals::signal(shared, arguments).await,
         Command::Approve(arguments) => signals::approve(shared, arguments).await,
         Command::Reject(arguments) => signals::reject(shared, arguments).await,
         Command::Explain(arguments) => explain::run(shared, &arguments).await,
         Command::Limits(arguments) => limits::run(shared, arguments).await,
+        Command::Breakers(arguments) => breakers::run(shared, arguments).await,
         Command::Queues => queues::run(shared).await,
         Command::Tenants(arguments) => tenants::run(shared, arguments).await,
         Command::Logs(arguments) => logs::run(shared, arguments).await,
         Command::Workers => workers::list(shared).await,
-        Command::Worker(arguments) => workers::stop(shared, arguments).await,
+        Command::Worker(arguments) => workers::worker(shared, arguments).await,
         Command::Doctor(arguments) => doctor::run(shared, &arguments).await,
         Command::LogLevel(arguments) => log_level::run(shared, arguments).await,
         Command::Restore(arguments) => restore::run(shared, &arguments).await,

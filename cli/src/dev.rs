@@ -7,6 +7,7 @@ mod database;
 mod folder;
 mod functions;
 mod issuer;
+mod problems;
 mod queues;
 mod separate_processes;
 mod sign_in;
@@ -21,8 +22,8 @@ use anyhow::Context;
 use bus::SystemClock;
 use bus::local::{Broker, Faults};
 use chrono::TimeDelta;
-use execute::{Executor, Worker};
-use host::config::{ContainmentConfig, Environment, OtlpConfig};
+use execute::{Executor, Runner, Worker};
+use host::config::{ContainmentConfig, Environment, OtlpConfig, UserCode};
 use host::metrics::Exporter;
 use host::{App, Connected, EgressPolicy, Operations, Secrets, ShutdownSignal};
 use model::Clock;
@@ -34,6 +35,7 @@ use database::Database;
 use folder::DataFolder;
 use functions::Functions;
 use issuer::LocalIssuer;
+use problems::Reporter;
 use queues::EveryQueue;
 pub use separate_processes::SeparateProcesses;
 
@@ -55,7 +57,7 @@ pub enum BusKind {
 /// The options of `ebb dev`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct DevArgs {
-    /// Folder of workflows to load and watch: graphs/*.yaml, tasks/*.yaml and templates/*.yaml
+    /// Folder of workflows to load and watch: graphs/, tasks/, templates/, types/ and queues/
     #[arg(long, default_value = "workflows", value_name = "DIR")]
     pub workflows: PathBuf,
     /// Port to serve on; 0 picks a free one
@@ -76,8 +78,9 @@ pub struct DevArgs {
 }
 
 /// Secrets from the environment, and from files in the data folder.
-fn secrets(environment: &Environment, folder: &DataFolder) -> Secrets {
-    Secrets::from_env(environment).with_folder(folder.file("secrets"))
+fn secrets(environment: &Environment, folder: &DataFolder) -> anyhow::Result<Secrets> {
+    let secrets = Secrets::from_env(environment).map_err(|problems| anyhow::anyhow!(problems.join("\n")))?;
+    Ok(secrets.with_folder(folder.file("secrets")))
 }
 
 /// The executor of attempts.
@@ -91,10 +94,14 @@ fn executor(
     let egress = EgressPolicy::read(None, Some(&egress_allowed(environment)));
     let egress = egress.map_err(|problems| anyhow::anyhow!(problems.join("\n")))?;
     let worker = Worker::with_heartbeat_interval(HEARTBEAT_INTERVAL, app.runtime.clone());
-    let executor = Executor::new(app.runtime.clone(), worker, args.workflows.clone());
+    let user_code = UserCode::from_env(environment, UserCode::Allow).map_err(anyhow::Error::msg)?;
+    let runner = Runner::new(app.runtime.clock().clone(), args.workflows.clone())
+        .with_secrets(secrets)
+        .with_egress_policy(egress)
+        .with_user_code(user_code)
+        .with_containment(execute::containment(containment));
     let storage = environment.get("EBB_STORAGE_ENDPOINT").map(str::to_owned);
-    let executor = executor.with_secrets(secrets).with_egress_policy(egress).with_storage(storage);
-    Ok(Arc::new(executor.with_containment(execute::containment(containment))))
+    Ok(Arc::new(Executor::new(app.runtime.clone(), worker, runner).with_storage(storage)))
 }
 
 /// During development, workflows often call servers on this machine: every host is allowed, and the sockets that
@@ -164,16 +171,17 @@ impl Dev {
         let issuer = LocalIssuer::open(&folder, &url)?;
         let broker = Broker::new(clock.clone(), issuer.issuer(), issuer::PUSHER, Faults::default());
         let bus = EveryQueue::new(broker.clone());
-        let runtime = Runtime::new(Arc::new(store), bus.clone(), clock.clone())
-            .with(runtime::Settings { exact_wake_ups: true, ..runtime::Settings::default() });
-        let runtime = Arc::new(runtime);
         let environment = Environment::of_process();
+        let liveness = host::config::liveness(&environment).map_err(anyhow::Error::msg)?;
+        let settings = runtime::Settings { exact_wake_ups: true, liveness, ..runtime::Settings::default() };
+        let runtime = Arc::new(Runtime::new(Arc::new(store), bus.clone(), clock.clone()).with(settings));
         let operations = operations(&environment, &issuer);
         let app = App::new(runtime.clone(), issuer.push_auth()).operated(operations);
-        let secrets = secrets(&environment, &folder);
+        let secrets = secrets(&environment, &folder)?;
         let containment = ContainmentConfig::from_env(&environment).map_err(anyhow::Error::msg)?;
         let executor = executor(&app, args, &environment, secrets.clone(), &containment)?;
         let replacing = tokio::spawn(replace_ended_workers(executor.clone(), runtime.clone()));
+        let reporter = Reporter::new(accounts.clone(), app.file_problems.clone());
         let connected = Connected { app: app.clone(), database, accounts };
         let functions = Functions::mount(connected, &issuer, &url, &broker, executor.clone(), secrets)?;
         bus.deliver_to(functions.execute.clone(), functions.evaluate.clone());
@@ -184,7 +192,7 @@ impl Dev {
         let (stop, stopped) = tokio::sync::oneshot::channel();
         let stop_serving: ShutdownSignal = Box::pin(async move { drop(stopped.await) });
         functions.keep_ticking(issuer.clone(), clock);
-        let _watcher = workflows::load_and_watch(&args.workflows, runtime, bus).await?;
+        let _watcher = workflows::load_and_watch(&args.workflows, runtime, bus, reporter).await?;
         let token = issuer.admin_token(app.now());
         folder.publish(&url, &token)?;
         // Last: a script that waits for /readyz then uses the token and the workflows. Until then, connections wait.

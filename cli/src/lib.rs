@@ -9,3 +9,4 @@ pub mod dev;
 pub mod files;
 pub mod output;
 pub mod serve;
+pub mod worker;

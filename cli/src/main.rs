@@ -15,8 +15,8 @@ use host::config::Environment;
 use store::Postgres;
 
 fn main() -> ExitCode {
-    // A task's program is supervised by the executable that starts it.
-    containment::supervise().unwrap_or_else(run)
+    // The supervisors of programs come from the executable that starts them.
+    containment::serve().unwrap_or_else(run)
 }
 
 fn run() -> ExitCode {

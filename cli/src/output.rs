@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 
+use api::views::ProgressView;
 use chrono::TimeDelta;
 use model::{Instant, RunState, TaskState};
 use serde::Serialize;
@@ -42,6 +43,17 @@ pub fn print_list<T>(
     table: impl FnOnce(&[T]) -> String,
 ) -> io::Result<()> {
     print(shared, value, || if items.is_empty() { none.to_owned() } else { table(items) })
+}
+
+/// How far an attempt has come: `42 % load: page 3, rows = 100`.
+pub fn reported(progress: &ProgressView) -> String {
+    let percent = progress.percent().map(|percent| format!("{percent} %"));
+    let words = [progress.phase.clone(), progress.message.clone()];
+    let words = words.into_iter().flatten().collect::<Vec<_>>().join(": ");
+    let done = percent.into_iter().chain(Some(words).filter(|words| !words.is_empty()));
+    let done = Some(done.collect::<Vec<_>>().join(" ")).filter(|done| !done.is_empty());
+    let metrics = progress.metrics.iter().map(|(name, metric)| format!("{name} = {}", metric.value));
+    done.into_iter().chain(metrics).collect::<Vec<_>>().join(", ")
 }
 
 /// A colour with a meaning.

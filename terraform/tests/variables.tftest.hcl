@@ -1,4 +1,4 @@
-# What can be told before anything is applied, is.
+# Variables that cannot work are refused before anything is applied.
 
 provider "google" {}
 
@@ -59,6 +59,16 @@ run "no_attempt_is_longer_than_a_push" {
 
   variables {
     queues = { light = { timeout_seconds = 601 } }
+  }
+
+  expect_failures = [var.queues]
+}
+
+run "an_attempt_has_time_before_its_request_ends" {
+  command = plan
+
+  variables {
+    queues = { light = {}, quick = { timeout_seconds = 29 } }
   }
 
   expect_failures = [var.queues]
@@ -233,4 +243,55 @@ run "wake_is_one_of_two" {
   }
 
   expect_failures = [var.wake]
+}
+
+run "a_tenant_cannot_be_taken_for_another" {
+  command = plan
+
+  variables {
+    workflow_secrets = { "acme_north" = ["key"] }
+  }
+
+  expect_failures = [var.workflow_secrets]
+}
+
+run "two_secrets_do_not_share_a_variable" {
+  command = plan
+
+  variables {
+    workflow_secrets = { acme = ["api-key", "API_KEY"] }
+  }
+
+  expect_failures = [var.workflow_secrets]
+}
+
+run "a_secret_is_not_a_path" {
+  command = plan
+
+  variables {
+    workflow_secrets = { acme = ["../key"] }
+  }
+
+  expect_failures = [var.workflow_secrets]
+}
+
+run "a_pool_needs_a_token" {
+  command = plan
+
+  variables {
+    api    = { accounts = ["@example.com"] }
+    queues = { light = {}, gpu = { kind = "pool" } }
+  }
+
+  expect_failures = [var.queues]
+}
+
+run "a_pool_needs_the_api" {
+  command = plan
+
+  variables {
+    queues = { light = {}, gpu = { kind = "pool", token_secret = "token" } }
+  }
+
+  expect_failures = [var.queues]
 }

@@ -14,10 +14,10 @@ variables {
   project_id       = "some-project"
   image            = "us-central1-docker.pkg.dev/some-project/ebbflow/ebbflow:1"
   worker_image     = "us-central1-docker.pkg.dev/some-project/ebbflow/ebbflow-worker:1"
-  queues           = { light = {}, heavy = { concurrency = 1 }, slow-lane = { timeout_seconds = 30 } }
+  queues           = { light = {}, heavy = { concurrency = 1 }, slow-queue = { timeout_seconds = 30 } }
   database         = { max_connections = 60 }
   api              = { accounts = ["@example.com"] }
-  workflow_secrets = ["api-key"]
+  workflow_secrets = { default = ["api-key"], acme-north = ["api-key", "OTHER_key"] }
   notice_topics    = ["my-notices"]
   alert_emails     = ["ada@example.com"]
   database_people  = ["ada@example.com", "group:operators@example.com"]
@@ -29,7 +29,7 @@ run "everything_is_applied" {
   command = apply
 
   assert {
-    condition     = toset(keys(google_cloud_run_v2_service.function)) == toset(["trigger", "evaluate", "sweep", "console", "execute-light", "execute-heavy", "execute-slow-lane"])
+    condition     = toset(keys(google_cloud_run_v2_service.function)) == toset(["trigger", "evaluate", "sweep", "console", "execute-light", "execute-heavy", "execute-slow-queue"])
     error_message = "There must be a service for each function, and an execute for each queue."
   }
   assert {
@@ -49,8 +49,8 @@ run "everything_is_applied" {
     error_message = "No service is billed while it handles no request."
   }
   assert {
-    condition     = alltrue([for service in google_cloud_run_v2_service.function : service.template[0].containers[0].startup_probe[0].http_get[0].path == "/started" && service.template[0].containers[0].startup_probe[0].failure_threshold >= 60 && service.template[0].containers[0].startup_probe[0].failure_threshold <= 240 && service.template[0].containers[0].liveness_probe[0].http_get[0].path == "/livez"])
-    error_message = "A service starts with its first connection to the database, and has minutes for it."
+    condition     = alltrue([for service in google_cloud_run_v2_service.function : service.template[0].containers[0].startup_probe[0].http_get[0].path == "/started" && service.template[0].containers[0].startup_probe[0].failure_threshold >= 60 && service.template[0].containers[0].startup_probe[0].failure_threshold <= 240 && service.template[0].containers[0].liveness_probe[0].http_get[0].path == "/livez" && service.template[0].containers[0].liveness_probe[0].period_seconds <= 60])
+    error_message = "A service starts with its first connection to the database, and has minutes for it; probes let an idle one close what it does not use."
   }
   assert {
     condition     = alltrue([for service in google_cloud_run_v2_service.function : one(service.template[0].volumes[0].cloud_sql_instance[0].instances) == google_sql_database_instance.this.connection_name])
@@ -65,8 +65,19 @@ run "everything_is_applied" {
     error_message = "Every service and the migration may read the database's address."
   }
   assert {
-    condition     = toset([for member in google_secret_manager_secret_iam_member.workflows : member.member]) == toset([for name, account in google_service_account.function : account.member if startswith(name, "execute-") || name == "trigger"])
-    error_message = "Executors and trigger, and they alone, may read what workflows name."
+    condition     = toset([for member in google_secret_manager_secret_iam_member.workflows : member.member]) == toset([for name, account in google_service_account.function : account.member if startswith(name, "execute-") || contains(["trigger", "console"], name)])
+    error_message = "Executors, trigger and console, and they alone, may read what workflows name."
+  }
+  assert {
+    condition     = toset([for member in google_secret_manager_secret_iam_member.workflows : member.secret_id]) == toset(["ebbflow_default_api-key", "ebbflow_acme-north_api-key", "ebbflow_acme-north_OTHER_key"])
+    error_message = "Every tenant has secrets of its own."
+  }
+  assert {
+    condition = alltrue([for name in ["trigger", "execute-light"] :
+      { for env in google_cloud_run_v2_service.function[name].template[0].containers[0].env : env.name => env.value_source[0].secret_key_ref[0].secret if startswith(env.name, "EBB_SECRET_") } ==
+      { EBB_SECRET_DEFAULT__API_KEY = "ebbflow_default_api-key", EBB_SECRET_ACME_NORTH__API_KEY = "ebbflow_acme-north_api-key", EBB_SECRET_ACME_NORTH__OTHER_KEY = "ebbflow_acme-north_OTHER_key" }
+    ])
+    error_message = "A variable names the tenant whose secret it holds."
   }
   assert {
     condition     = google_cloud_run_v2_service.function["execute-light"].template[0].containers[0].image == var.worker_image && google_cloud_run_v2_service.function["sweep"].template[0].containers[0].image == var.image
@@ -83,7 +94,7 @@ run "pushes_are_signed_and_checked" {
   }
   assert {
     condition     = google_pubsub_subscription.push["trigger-lifecycle"].filter == "attributes.\"ce-type\" = \"dev.ebbflow.run.finished.v1\"" && alltrue([for name, subscription in google_pubsub_subscription.push : subscription.filter == null || name == "trigger-lifecycle"])
-    error_message = "Trigger hears of the ends of runs, and everybody else of everything on their topic."
+    error_message = "Trigger receives the ends of runs only; other subscribers receive everything on their topic."
   }
   assert {
     condition     = alltrue([for name, subscription in google_pubsub_subscription.push : subscription.push_config[0].push_endpoint == "${google_cloud_run_v2_service.function[local.receivers[name]].uri}/push"])
@@ -128,7 +139,7 @@ run "what_cannot_be_delivered_is_kept" {
 
   assert {
     condition     = alltrue([for name, subscription in google_pubsub_subscription.push : subscription.dead_letter_policy[0].dead_letter_topic == google_pubsub_topic.dead_letters[local.subscriptions[name]].id && subscription.dead_letter_policy[0].max_delivery_attempts >= 20])
-    error_message = "Every subscription has a dead-letter topic, and patience."
+    error_message = "Every subscription has a dead-letter topic, and enough deliveries before it."
   }
   assert {
     condition     = toset(keys(google_pubsub_subscription_iam_member.agent_takes)) == toset(keys(google_pubsub_subscription.push)) && alltrue([for name, member in google_pubsub_subscription_iam_member.agent_takes : member.subscription == google_pubsub_subscription.push[name].name && member.role == "roles/pubsub.subscriber" && member.member == local.pubsub_agent])
@@ -149,6 +160,10 @@ run "what_cannot_be_delivered_is_kept" {
   assert {
     condition     = alltrue([for name, subscription in google_pubsub_subscription.push : local.receivers[name] == "trigger" ? subscription.ack_deadline_seconds == 60 : tonumber(trimsuffix(google_cloud_run_v2_service.function[local.receivers[name]].template[0].timeout, "s")) <= subscription.ack_deadline_seconds])
     error_message = "No handler outlives the deadline after which its message comes again."
+  }
+  assert {
+    condition     = [for member in google_pubsub_topic_iam_member.execute_gives_notice : [member.topic, member.member]] == [["my-notices", google_service_account.function["execute-light"].member]]
+    error_message = "Only the worker that runs callbacks publishes to your topics."
   }
   assert {
     condition     = length(google_pubsub_topic_iam_member.function_publishes) == length(google_pubsub_topic.topic) * length(google_cloud_run_v2_service.function) && alltrue([for member in google_pubsub_topic_iam_member.function_publishes : member.role == "roles/pubsub.publisher"])
@@ -202,12 +217,139 @@ run "alerts_lead_to_the_runbook" {
   }
 }
 
+run "alerts_fire_when_they_say" {
+  command = apply
+
+  assert {
+    condition = {
+      for name, policy in google_monitoring_alert_policy.alert : name =>
+      [for condition in policy.conditions : coalesce(one([for limit in condition.condition_threshold : "${limit.threshold_value} within ${limit.aggregations[0].alignment_period} for ${limit.duration}"]), "otherwise")]
+      } == {
+      service_down         = ["0.5 within 300s for 300s", "1 within 1200s for 0s"]
+      database_errors      = ["54 within 60s for 300s", "5 within 300s for 0s"]
+      failure_rate         = ["otherwise"]
+      task_failures        = ["20 within 600s for 0s"]
+      stalled_run          = ["0 within 600s for 1800s"]
+      queue_depth          = ["510 within 60s for 300s"]
+      queue_depth_critical = ["1010 within 60s for 300s"]
+      workers_missing      = ["otherwise"]
+      too_many_requests    = ["10 within 300s for 0s"]
+      database_disk        = ["0.85 within 300s for 1800s"]
+      database_cpu         = ["0.9 within 300s for 900s"]
+      backup_failed        = ["0 within 600s for 0s"]
+      timer_lateness       = ["0 within 600s for 0s", "otherwise"]
+      dead_letters         = ["0 within 300s for 0s", "600 within 60s for 300s"]
+      attempts_not_taken   = ["0 within 300s for 0s"]
+      breaker_open         = ["0 within 300s for 0s"]
+    }
+    error_message = "A threshold is not what the runbook says."
+  }
+  assert {
+    condition = alltrue([for name, part in {
+      service_down         = "response_code_class=\"5xx\""
+      task_failures        = "user/ebbflow/task_failures"
+      stalled_run          = "user/ebbflow/stalled_runs"
+      queue_depth          = "num_undelivered_messages"
+      queue_depth_critical = "num_undelivered_messages"
+      too_many_requests    = "response_code=\"429\""
+      database_disk        = "database/disk/utilization"
+      database_cpu         = "database/cpu/utilization"
+      backup_failed        = "user/ebbflow/backup_failures"
+      timer_lateness       = "user/ebbflow/late_timers"
+      dead_letters         = "user/ebbflow/dead_letters"
+      attempts_not_taken   = "user/ebbflow/untaken_attempts"
+      breaker_open         = "user/ebbflow/open_breakers"
+    } : strcontains(google_monitoring_alert_policy.alert[name].conditions[0].condition_threshold[0].filter, part)])
+    error_message = "An alert watches something else."
+  }
+  assert {
+    condition     = alltrue([for name in ["queue_depth", "queue_depth_critical"] : strcontains(google_monitoring_alert_policy.alert[name].conditions[0].condition_threshold[0].filter, "\"ebbflow-(execute-heavy|execute-light|execute-slow-queue)\"")])
+    error_message = "Every queue with an execute service is watched."
+  }
+  assert {
+    condition = one(google_monitoring_alert_policy.alert["workers_missing"].conditions[0].condition_prometheus_query_language).query == join(" ", [
+      "max by (subscription_id) (pubsub_googleapis_com:subscription_oldest_unacked_message_age{monitored_resource=\"pubsub_subscription\", subscription_id=~\"ebbflow-(execute-heavy|execute-light|execute-slow-queue)\"}) > 900",
+      "unless on (subscription_id) label_replace(sum by (service_name) (increase(run_googleapis_com:request_count{monitored_resource=\"cloud_run_revision\", service_name=~\"ebbflow-(execute-heavy|execute-light|execute-slow-queue)\", response_code_class=\"2xx\"}[15m])) > 0, \"subscription_id\", \"$1\", \"service_name\", \"(.+)\")",
+    ])
+    error_message = "A queue whose service completes tasks does not lack workers."
+  }
+  assert {
+    condition     = google_monitoring_alert_policy.alert["service_down"].conditions[0].condition_threshold[0].denominator_filter == local.requests
+    error_message = "Errors are a share of all requests."
+  }
+  assert {
+    condition = one(google_monitoring_alert_policy.alert["failure_rate"].conditions[0].condition_prometheus_query_language).query == join(" ", [
+      "sum by (workflow) (increase(logging_googleapis_com:user_ebbflow_runs_ended{monitored_resource=\"cloud_run_revision\", state=\"failed\"}[10m]))",
+      "/ sum by (workflow) (increase(logging_googleapis_com:user_ebbflow_runs_ended{monitored_resource=\"cloud_run_revision\"}[10m])) > 0.2",
+      "and sum by (workflow) (increase(logging_googleapis_com:user_ebbflow_runs_ended{monitored_resource=\"cloud_run_revision\"}[10m])) >= 5",
+    ])
+    error_message = "More than a fifth of a workflow's runs, of at least five."
+  }
+}
+
+run "slow_tasks_are_compared_with_the_day_before" {
+  command = apply
+
+  variables {
+    otlp = { google = true }
+  }
+
+  assert {
+    condition = one(google_monitoring_alert_policy.alert["slow_tasks"].conditions[0].condition_prometheus_query_language).query == join(" ", [
+      "histogram_quantile(0.99, sum by (le, kind) (rate(ebbflow_attempt_seconds_bucket{cluster=\"ebbflow\"}[30m])))",
+      "> 2 * histogram_quantile(0.99, sum by (le, kind) (rate(ebbflow_attempt_seconds_bucket{cluster=\"ebbflow\"}[1d] offset 30m)))",
+      "and sum by (kind) (increase(ebbflow_attempt_seconds_count{cluster=\"ebbflow\"}[30m])) >= 20",
+    ])
+    error_message = "Twice the usual, of at least twenty, of this installation."
+  }
+}
+
+# The names of everything in `ebb-test` begin like those of `ebb`.
+run "an_installation_does_not_watch_another" {
+  command = apply
+
+  variables {
+    name         = "ebb"
+    otlp         = { google = true }
+    event_topics = ["orders"]
+  }
+
+  assert {
+    condition = alltrue(flatten([for filter in concat(
+      [for metric in google_logging_metric.counted : metric.filter],
+      [google_logging_project_exclusion.internal_requests.filter],
+      flatten([for policy in google_monitoring_alert_policy.alert : [for condition in policy.conditions : concat([for limit in condition.condition_threshold : limit.filter], [for absence in condition.condition_absent : absence.filter])]]),
+      [for tile in jsondecode(google_monitoring_dashboard.this.dashboard_json).mosaicLayout.tiles : tile.widget.xyChart.dataSets[0].timeSeriesQuery.timeSeriesFilter.filter],
+      ) : [for pattern in concat(flatten(regexall("=~\"([^\"]+)\"", filter)), formatlist("^(?:%s)$", flatten(regexall("full_match\\(\"([^\"]+)\"\\)", filter)))) :
+      [for other in ["ebb-test-sweep", "ebb-test-execute-light", "ebb-test-trigger", "ebb-test-evaluations-dead-letters", "ebb-test-events-orders"] : !can(regex(pattern, other))]
+    ]]))
+    error_message = "A filter of `ebb` matches a name of `ebb-test`."
+  }
+  assert {
+    condition = alltrue([for filter in concat(
+      [for metric in google_logging_metric.counted : metric.filter],
+      [google_logging_project_exclusion.internal_requests.filter],
+      flatten([for policy in google_monitoring_alert_policy.alert : [for condition in policy.conditions : concat([for limit in condition.condition_threshold : limit.filter], [for absence in condition.condition_absent : absence.filter])]]),
+      [for tile in jsondecode(google_monitoring_dashboard.this.dashboard_json).mosaicLayout.tiles : tile.widget.xyChart.dataSets[0].timeSeriesQuery.timeSeriesFilter.filter],
+    ) : length(regexall("=~\"\\^ebb-\\(.+\\)\\$\"|full_match\\(\"ebb-.+\"\\)|/user/ebb/|:ebb\"|check_id=", filter)) > 0 && !strcontains(filter, "starts_with(")])
+    error_message = "A filter is not limited to this installation by whole names."
+  }
+  assert {
+    condition     = alltrue(flatten([for policy in google_monitoring_alert_policy.alert : [for condition in policy.conditions : [for query in condition.condition_prometheus_query_language : length(regexall("cluster=\"ebb\"|user_ebb_runs|(subscription_id|service_name)=~\"ebb-\\([a-z|-]+\\)\"", query.query)) == length(regexall("_googleapis_com:|ebbflow_attempt_seconds_", query.query))]]]))
+    error_message = "Every part of a query is limited to this installation."
+  }
+  assert {
+    condition     = alltrue([for name in keys(local.functions) : can(regex("^(?:${local.service_names})$", google_cloud_run_v2_service.function[name].name))]) && alltrue([for subscription in concat(values(google_pubsub_subscription.push), values(google_pubsub_subscription.dead_letters), values(google_pubsub_subscription.events)) : can(regex("^(?:${one(flatten(regexall("full_match\\(\"([^\"]+)\"\\)", local.subscriptions_of.any)))})$", subscription.name))])
+    error_message = "The installation watches all of its own services and subscriptions."
+  }
+}
+
 run "functions_log_in_with_a_password_unless_told_otherwise" {
   command = apply
 
   assert {
     condition     = toset(keys(google_secret_manager_secret_iam_member.database_url)) == setunion(keys(local.functions), ["migrate"])
-    error_message = "Whoever needs the password may read it."
+    error_message = "The services that need the password may read it."
   }
   assert {
     condition     = length(google_storage_bucket.archive) == 0 && !contains(keys(local.environment.sweep), "EBB_ARCHIVE_BUCKET")
@@ -242,6 +384,23 @@ run "runs_may_be_archived" {
   assert {
     condition     = alltrue([for environment in values(local.environment) : environment.EBB_OTLP_ENDPOINT == "https://collector.example.com"])
     error_message = "Every function sends its metrics and spans."
+  }
+}
+
+run "a_collector_may_need_headers" {
+  command = apply
+
+  variables {
+    otlp = { endpoint = "https://collector.example.com", headers_secret = "collector-headers" }
+  }
+
+  assert {
+    condition     = alltrue([for service in google_cloud_run_v2_service.function : [for env in service.template[0].containers[0].env : env.value_source[0].secret_key_ref[0].secret if env.name == "EBB_OTLP_HEADERS"] == ["collector-headers"]]) && toset([for member in google_secret_manager_secret_iam_member.otlp : member.member]) == toset([for account in google_service_account.function : account.member])
+    error_message = "Every function has the headers from their secret, and may read it."
+  }
+  assert {
+    condition     = alltrue([for environment in values(local.environment) : !contains(keys(environment), "EBB_OTLP_AUTH")]) && length(google_project_iam_member.function_sends_telemetry) == 0
+    error_message = "Only Google is sent tokens of Google."
   }
 }
 
@@ -280,6 +439,10 @@ run "without_an_api_nothing_is_public" {
   assert {
     condition     = alltrue([for environment in values(local.environment) : environment.EBB_PUSH_AUTH == "iam" && !contains(keys(environment), "EBB_API_AUDIENCE")])
     error_message = "Cloud Run checks every caller."
+  }
+  assert {
+    condition     = toset([for key in keys(google_pubsub_topic_iam_member.function_publishes) : split(" ", key)[0]]) == toset([for name in keys(google_cloud_run_v2_service.function) : name if name != "console"])
+    error_message = "A console that serves nobody publishes nothing."
   }
 }
 
@@ -335,7 +498,7 @@ run "people_may_sign_in_and_requests_go_where_they_are_let" {
   }
   assert {
     condition     = local.environment["execute-light"].EBB_EGRESS_ONLY == "*.partner.example,10.8.0.0/24" && local.environment["execute-light"].EBB_EGRESS_ALLOW == "10.8.0.0/24"
-    error_message = "Whoever carries out tasks is told where requests may go."
+    error_message = "Services that execute tasks get the egress policy."
   }
 }
 
@@ -387,7 +550,7 @@ run "people_reach_the_console_through_the_proxy" {
   }
   assert {
     condition     = toset([for member in google_iap_web_cloud_run_service_iam_member.console : member.member]) == toset(["user:ada@example.com", "domain:example.org", "serviceAccount:robot@some-project.iam.gserviceaccount.com"])
-    error_message = "Whoever may use the API may pass."
+    error_message = "Callers of the API may pass."
   }
   assert {
     condition     = google_cloud_run_v2_service_iam_member.iap[0].role == "roles/run.invoker" && endswith(google_cloud_run_v2_service_iam_member.iap[0].member, "@gcp-sa-iap.iam.gserviceaccount.com")
@@ -517,11 +680,57 @@ run "requests_among_functions_are_not_logged" {
   command = apply
 
   assert {
-    condition     = strcontains(google_logging_project_exclusion.internal_requests.filter, "httpRequest.status<300") && strcontains(google_logging_project_exclusion.internal_requests.filter, "^ebbflow-(evaluate|sweep|execute-)")
+    condition     = strcontains(google_logging_project_exclusion.internal_requests.filter, "httpRequest.status<300") && strcontains(google_logging_project_exclusion.internal_requests.filter, "^ebbflow-(evaluate|execute-heavy|execute-light|execute-slow-queue|sweep)$")
     error_message = "Only successes, only of internal services."
   }
   assert {
-    condition     = google_monitoring_uptime_check_config.api[0].http_check[0].path == "/alive"
-    error_message = "Google answers some paths that end in z itself."
+    condition     = google_monitoring_uptime_check_config.api[0].http_check[0].path == "/alive" && google_monitoring_uptime_check_config.api[0].timeout == "60s"
+    error_message = "Google answers some paths that end in z itself, and an instance may have to start first."
+  }
+}
+
+run "a_pool_leases_tasks_with_nothing_but_a_token" {
+  command = apply
+
+  variables {
+    queues = { light = {}, gpu = { kind = "pool", token_secret = "worker-token", slots = 2, max_instances = 3, labels = { gpu = "true" } } }
+  }
+
+  assert {
+    condition     = toset(keys(google_cloud_run_v2_worker_pool.worker)) == toset(["gpu"]) && !contains(keys(google_cloud_run_v2_service.function), "execute-gpu")
+    error_message = "A pool has workers, and no execute service."
+  }
+  assert {
+    condition     = google_cloud_run_v2_worker_pool.worker["gpu"].template[0].containers[0].args == tolist(["worker", "--queue", "gpu", "--slots", "2", "--grace", "1", "--stop-grace", "5", "--label", "gpu=true"])
+    error_message = "A pool serves its queue."
+  }
+  assert {
+    condition     = alltrue([for service in google_cloud_run_v2_service.function : contains([for env in service.template[0].containers[0].env : env.value if env.name == "EBB_QUEUES"], "gpu=pool,light=600")])
+    error_message = "Services that register workflows know the queues."
+  }
+  assert {
+    condition     = google_cloud_run_v2_worker_pool.worker["gpu"].scaling[0].manual_instance_count == 3
+    error_message = "A pool has as many machines as were asked for."
+  }
+  assert {
+    condition     = toset([for env in google_cloud_run_v2_worker_pool.worker["gpu"].template[0].containers[0].env : env.name]) == toset(["EBB_URL", "EBB_TOKEN", "RUST_LOG"])
+    error_message = "A worker is given the server and its token, and neither the database nor secrets."
+  }
+  assert {
+    condition     = !contains(concat([for member in google_project_iam_member.function_reaches_database : member.member], [for member in google_pubsub_topic_iam_member.function_publishes : member.member], [for member in google_secret_manager_secret_iam_member.workflows : member.member]), google_service_account.worker["gpu"].member)
+    error_message = "A worker may reach neither the database, nor a topic, nor the secrets of workflows."
+  }
+  assert {
+    condition     = google_secret_manager_secret_iam_member.worker_token["gpu"].secret_id == "worker-token"
+    error_message = "A worker may read its token."
+  }
+}
+
+run "code_of_users_runs_only_where_it_is_allowed" {
+  command = plan
+
+  assert {
+    condition     = alltrue([for name, service in google_cloud_run_v2_service.function : anytrue([for env in service.template[0].containers[0].env : env.name == "EBB_USER_CODE" && env.value == "deny"]) == startswith(name, "execute-")])
+    error_message = "By default, execute services run no code of users."
   }
 }

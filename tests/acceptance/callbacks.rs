@@ -6,9 +6,11 @@ use axum::Router;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
-use bus::{Endpoint, Subscription};
+use bus::{Endpoint, Subscription, SystemClock};
 use model::{EventKind, RunState, Topic};
+use runtime::Settings;
 use serde_json::{Value, json};
+use testkit::eventually;
 
 use crate::world::{AUDIENCE, World};
 
@@ -90,16 +92,24 @@ tasks:
     retry_policy: {{max_retries: 1, initial_delay_seconds: 0.1}}
     on_retry: {{notify: {{webhook: '{address}'}}}}
     config: {{command: 'test {{{{ task.attempt }}}} = 2'}}
-  - {{name: rest, type: sleep, depends_on: [wavers], config: {{duration: 2s}}}}
+  - {{name: rest, type: wait_for_signal, depends_on: [wavers], config: {{signal: enough}}}}
 "
     );
     world.write(&text).await;
     let run = world.start("late").await;
-    assert_eq!(world.state(run).await, RunState::Succeeded);
-    let mut occasions: Vec<String> =
-        received.lock().unwrap().iter().map(|(_, body)| body["on"].as_str().unwrap().to_owned()).collect();
-    occasions.sort();
+    // The run goes on until both have called back, however long that takes.
+    let occasions = eventually("both call back", async || {
+        let received = received.lock().unwrap();
+        let mut occasions: Vec<String> =
+            received.iter().map(|(_, body)| body["on"].as_str().unwrap().to_owned()).collect();
+        occasions.sort();
+        (occasions.len() >= 2).then_some(occasions)
+    })
+    .await;
     assert_eq!(occasions, ["missed_deadline", "retry"]);
+    world.signal(run, "enough").await;
+    assert_eq!(world.state(run).await, RunState::Succeeded);
+    assert_eq!(received.lock().unwrap().len(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -118,4 +128,20 @@ tasks:
     let expected = "the run took longer than its timeout_seconds of 1";
     assert_eq!((record.state, record.error.as_deref()), (RunState::Failed, Some(expected)));
     assert_eq!(world.states(run).await, ["failed", "upstream_failed"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_callback_that_starts_a_run_beyond_the_quota_is_a_dead_letter() {
+    let world = World::with(Settings { run_quota: Some(1), ..Settings::default() }).await;
+    let wait = "tasks: [{name: wait, type: wait_for_signal, config: {signal: enough}}]";
+    let calls = format!("{{name: calls, on_success: {{notify: {{workflow: {{name: after}}}}}}, {wait}}}");
+    world.write_all(&[&calls, &format!("{{name: after, {wait}}}")]).await;
+    let run = world.start("calls").await;
+    // Another process, without a quota, leaves no room.
+    world.process(SystemClock).await.start(testkit::start_run("after")).await.unwrap();
+    world.signal(run, "enough").await;
+    assert_eq!(world.state(run).await, RunState::Succeeded);
+    let letters = world.dead_letters().await;
+    assert!(letters.len() == 1 && letters[0].reason.contains("EBB_QUOTA_RUNS"), "{letters:?}");
+    assert_eq!(world.runs("after").await.len(), 1);
 }

@@ -5,7 +5,14 @@ use embedded::{Durability, Options, Server};
 use store::Postgres;
 use testkit::eventually;
 
-const FUNCTIONS: [&str; 4] = ["trigger", "evaluate", "execute", "sweep"];
+/// Each function, with a path that it serves and what it answers there to a GET without a token: only POST is allowed for pushes.
+const FUNCTIONS: [(&str, &str, u16); 5] = [
+    ("trigger", "/push", 405),
+    ("evaluate", "/push", 405),
+    ("execute", "/push", 405),
+    ("sweep", "/push", 405),
+    ("console", "/api/v1/runs", 401),
+];
 
 /// The status of a path; none while the process does not listen.
 async fn status(process: &FunctionProcess, path: &str) -> Option<u16> {
@@ -39,29 +46,31 @@ async fn functions_start_before_their_database_and_serve_once_it_is_there_and_mi
         ("EBB_BROKER_URL", "http://127.0.0.1:1".to_owned()),
         ("EBB_PUSH_AUTH", "none".to_owned()),
         ("EBB_GRACE_SECONDS", "1".to_owned()),
+        ("EBB_API_AUDIENCE", "api".to_owned()),
+        ("EBB_API_ACCOUNTS", "ada@example.com".to_owned()),
     ];
-    let mut processes = FUNCTIONS.map(|name| FunctionProcess::start(name, &program, settings.clone()));
-    for process in &processes {
+    let mut processes = FUNCTIONS
+        .map(|(name, path, answer)| (FunctionProcess::start(name, &program, settings.clone()), path, answer));
+    for (process, path, _) in &processes {
         wait_for(process, "/livez", 200).await;
         assert_eq!(status(process, "/started").await, Some(503), "{}", process.name);
-        assert_eq!(status(process, "/push").await, Some(503), "{}", process.name);
+        assert_eq!(status(process, path).await, Some(503), "{}", process.name);
     }
 
     let server = start().await.unwrap();
-    for process in &processes {
+    for (process, path, _) in &processes {
         wait_for(process, "/started", 200).await;
-        assert_eq!(status(process, "/push").await, Some(503), "{}: it is not migrated", process.name);
+        assert_eq!(status(process, path).await, Some(503), "{}: it is not migrated", process.name);
     }
 
     Postgres::migrate(&url).await.unwrap();
-    for process in &processes {
-        // Only POST is allowed there.
-        wait_for(process, "/push", 405).await;
+    for (process, path, answer) in &processes {
+        wait_for(process, path, *answer).await;
     }
-    let [_, _, _, sweep] = &processes;
+    let [_, _, _, (sweep, ..), _] = &processes;
     let swept = reqwest::Client::new().post(sweep.url("/sweep")).send().await.unwrap();
     assert_eq!(swept.status().as_u16(), 204);
-    for process in &mut processes {
+    for (process, ..) in &mut processes {
         assert!(process.is_alive(), "{}", process.name);
     }
     drop(processes);

@@ -18,10 +18,10 @@ struct CloudSql {
 }
 
 impl CloudSql {
-    async fn start(preference: Preference) -> Self {
+    async fn start(preference: Preference) -> Result<Self, embedded::Error> {
         let folder = tempfile::tempdir().unwrap();
         let options = Options { preference, durability: Durability::None, ..Options::default() };
-        let server = Server::start_with(&folder.path().join("server"), options).await.unwrap();
+        let server = Server::start_with(&folder.path().join("server"), options).await?;
         let mut provider = PgConnection::connect(&server.url("postgres")).await.unwrap();
         for statement in [
             "create role cloudsqlsuperuser nologin createrole createdb".to_owned(),
@@ -34,7 +34,7 @@ impl CloudSql {
             provider.execute(AssertSqlSafe(statement)).await.unwrap();
         }
         provider.close().await.unwrap();
-        Self { server, _folder: folder }
+        Ok(Self { server, _folder: folder })
     }
 
     fn url(&self, user: &str) -> String {
@@ -59,8 +59,7 @@ fn now() -> Instant {
 }
 
 /// Everything that a deploy, its functions and the next deploy do to the database.
-async fn lives_through_deploys(preference: Preference) -> Kind {
-    let cloud = CloudSql::start(preference).await;
+async fn lives_through_deploys(cloud: CloudSql) -> Kind {
     let unprepared = Postgres::connect(&cloud.url(SWEEP), 1).await;
     assert!(matches!(unprepared, Err(Error::NotPrepared(_))), "{unprepared:?}");
 
@@ -116,14 +115,24 @@ async fn lives_through_deploys(preference: Preference) -> Kind {
     kind
 }
 
+/// Cloud SQL runs Postgres 15, where roles have more rights than from 16 on. Debian 12 has it, and `tests/run` installs it.
 #[tokio::test]
 async fn a_database_without_superuser_lives_through_deploys_on_the_installed_postgres() {
-    lives_through_deploys(Preference::Any).await;
+    let cloud = match CloudSql::start(Preference::Installed).await {
+        Ok(cloud) => cloud,
+        Err(embedded::Error::NotFound(what)) => return eprintln!("skipped: there is no {what}"),
+        Err(error) => panic!("{error}"),
+    };
+    let kind = lives_through_deploys(cloud).await;
+    let Kind::Installed { version, .. } = kind else { panic!("{kind:?}") };
+    if !version.starts_with("15.") {
+        eprintln!("skipped: the rights of roles are tested with Postgres {version}, and not with 15");
+    }
 }
 
 #[tokio::test]
 async fn a_database_without_superuser_lives_through_deploys_on_the_compiled_in_postgres() {
-    let kind = lives_through_deploys(Preference::Compiled).await;
+    let kind = lives_through_deploys(CloudSql::start(Preference::Compiled).await.unwrap()).await;
     let Kind::Compiled { version } = kind else { panic!("{kind:?}") };
-    assert!(version.starts_with("17."), "{version}: the installed one may be 15, which accepts such a grant");
+    assert!(version.starts_with("17."), "{version}: the installed one is 15, which accepts such a grant");
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use engine::Command;
 use language::{FileKind, SourceFile};
-use model::{RunId, RunState, TaskIndex, TaskKind, TenantId};
+use model::{RunId, RunState, TaskIndex, TaskKey, TaskKind, TenantId};
 use serde_json::{Value, json};
 
 use crate::world::World;
@@ -23,9 +23,20 @@ fn sources() -> Vec<SourceFile> {
             })
             .collect::<Vec<_>>()
     };
-    let folders =
-        [(FileKind::Workflow, "graphs"), (FileKind::Task, "tasks"), (FileKind::Template, "templates")];
-    folders.into_iter().flat_map(|(kind, name)| read(kind, name)).collect()
+    let folders = [
+        (FileKind::Workflow, "graphs"),
+        (FileKind::Task, "tasks"),
+        (FileKind::Template, "templates"),
+        (FileKind::Type, "types"),
+        (FileKind::Queue, "queues"),
+    ];
+    let mut files: Vec<SourceFile> = folders.into_iter().flat_map(|(kind, name)| read(kind, name)).collect();
+    for path in language::referenced_files(&files).into_keys() {
+        if let Ok(text) = fs::read_to_string(&path) {
+            files.push(SourceFile { path, kind: FileKind::Script, text });
+        }
+    }
+    files
 }
 
 /// A world with every example and the secrets they use.
@@ -33,7 +44,7 @@ async fn world() -> World {
     let compilation = language::compile(&sources());
     assert!(compilation.diagnostics.is_empty(), "{:#?}", compilation.diagnostics);
     let world = World::new().await;
-    fs::write(world.secrets.path().join("SIGNING_KEY"), "open sesame\n").unwrap();
+    world.write_secret("default", "SIGNING_KEY", "open sesame\n");
     world.register_all(TenantId::DEFAULT, compilation.definitions).await;
     world
 }
@@ -61,7 +72,8 @@ impl Example {
     }
 }
 
-/// Every example but `approve`, which waits for people, and `wait-for-file`, which waits for a file and a service. Of
+/// Every example but `approve`, which waits for people, `wait-for-file`, which waits for a file and a service, and
+/// `raster` and `train`, whose tasks run on workers outside (`cli/tests/suite/examples.rs`). Of
 /// `market-pipeline` only the branch that needs no service runs here; its own tests cover the others.
 fn examples() -> Vec<Example> {
     let text = |text: &str| json!({"text": text});
@@ -73,7 +85,11 @@ fn examples() -> Vec<Example> {
         Example::new("hello", "measure", json!({"characters": 13})),
         Example::new("diamond", "join", json!({"sum": 483, "text": "21 doubled is 42, squared 441"})),
         Example::new("retries", "cleanup", Value::Null).given(json!({"probability": 0})),
+        Example::new("charge", "quote", json!({"price": 40})),
+        Example::new("charge", "quote", json!({"price": 200})).given(json!({"amount": 200})).failing(),
         Example::new("nap", "wake", text("Slept for 1s")).given(json!({"length": "1s"})),
+        Example::new("long-copy", "copy", json!({"rows": 500, "first_page": 1})),
+        Example::new("order-report", "tell", text("47 EUR, most from ada")),
         Example::new("etl", "load", json!({"report": "Sales: 255 EUR"})),
         Example::new("broken", "divide", Value::Null).failing(),
         Example::new("branch", "report", json!("1200 rows, in batches")),
@@ -110,7 +126,12 @@ async fn output(world: &World, run: RunId, task: &str) -> Value {
 fn every_example_is_run() {
     let compilation = language::compile(&sources());
     let found: BTreeSet<&str> = compilation.definitions.iter().map(|found| &*found.workflow.name).collect();
-    let run = examples().into_iter().map(|example| example.workflow).chain(["approve", "wait-for-file"]);
+    let run = examples().into_iter().map(|example| example.workflow).chain([
+        "approve",
+        "wait-for-file",
+        "raster",
+        "train",
+    ]);
     assert_eq!(run.collect::<BTreeSet<_>>(), found);
 }
 
@@ -136,6 +157,20 @@ async fn the_examples_end_as_documented() {
     let notices = world.runs("notify").await;
     let ends: Vec<RunState> = notices.iter().map(|record| record.run.state).collect();
     assert_eq!(ends, [RunState::Succeeded; 5]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_checkpointed_task_resumes_at_its_phase() {
+    let world = world().await;
+    let run = world.start_with("long-copy", &json!({"interrupt_at": 3})).await.unwrap();
+    assert_eq!(world.state(run).await, RunState::Succeeded);
+    assert_eq!(output(&world, run, "copy").await, json!({"rows": 500, "first_page": 3}));
+    let progress = world.store().progress(TaskKey { run, task: TaskIndex(0) }).await.unwrap();
+    let phases: Vec<_> = progress.iter().map(|one| (one.attempt, one.phase.as_deref())).collect();
+    assert_eq!(phases, [(1, Some("page 2")), (2, Some("page 5"))]);
+    let last = &progress[1];
+    assert_eq!(last.done.as_ref().map(|done| done.fraction), Some(1.0));
+    assert_eq!(last.metrics["rows"].last(), Some(500.0));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -36,7 +36,7 @@ tasks:
 ";
 
 async fn operate(world: &World, run: RunId, operation: Operation) {
-    let by = By { actor: "ana".into(), reason: Some("put right".into()) };
+    let by = By { actor: "ana".into(), reason: Some("repaired".into()) };
     let settled = world.runtime.settle(run, Command::Operate { operation, by }).await.unwrap();
     assert_eq!(settled, Settled::Applied);
 }

@@ -48,8 +48,8 @@ async fn api(world: &World) -> Router {
     let policy = Policy::read("ada@example.com=admin:*").unwrap();
     let access = Access::new(Authenticator::new([auth.into()]), policy);
     let links = Links::local("http://127.0.0.1");
-    let feed = Feed::default();
-    api::router(Api { app, database, accounts, access, links, pages_open: false, feed })
+    let (feed, secrets) = (Feed::default(), host::Secrets::default());
+    api::router(Api { app, database, accounts, access, links, pages_open: false, feed, secrets })
 }
 
 /// Requests a run until it is accepted. Notifies `refused` of every answer that asks to retry later.

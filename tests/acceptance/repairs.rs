@@ -175,12 +175,12 @@ async fn the_message_of_a_dispatched_task_that_no_worker_claims_is_published_aga
     let broken = Broken::new("a").await;
     let run = broken.start().await;
     broken.clock.set(broken.clock.now() + TimeDelta::minutes(10));
-    assert_eq!(broken.faults().await, [Fault::OverdueRechecks, Fault::UnheardTasks]);
+    assert_eq!(broken.faults().await, [Fault::OverdueRechecks, Fault::UnclaimedTasks]);
     let findings = broken.runtime.repairs().inspect(None, 9).await.unwrap().0;
     assert_eq!(broken.runtime.repairs().repair(&findings).await.unwrap().len(), 2);
     let again = |event: &&model::Event| event.kind == EventKind::TaskRedispatched;
     assert!(broken.world.events(run).await.iter().filter(again).count() >= 1);
-    assert_eq!(broken.faults().await, [Fault::UnheardTasks], "until a worker claims it");
+    assert_eq!(broken.faults().await, [Fault::UnclaimedTasks], "until a worker claims it");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -2,7 +2,7 @@
 
 use bus::{Endpoint, Subscription};
 use chrono::TimeDelta;
-use execute::{Executor, Worker};
+use execute::{Executor, Runner, Worker};
 use model::message::{TaskDispatched, TaskResult};
 use model::{EventKind, RunState, TaskIndex, TaskKey, TenantId, Topic, WorkerId};
 use serde_json::Value;
@@ -68,7 +68,11 @@ async fn restore(world: &World, undone: impl AsyncFnOnce(&World)) {
 /// Subscribes an executor to the queue.
 fn subscribe_executor(world: &World) {
     let runtime = world.runtime.clone();
-    let executor = Executor::new(runtime.clone(), Worker::new(runtime), ".");
+    let executor = Executor::new(
+        runtime.clone(),
+        Worker::new(runtime.clone()),
+        Runner::new(runtime.clock().clone(), "."),
+    );
     let endpoint = Endpoint::Router(execute::router_with(world.app.clone(), executor), "/push".into());
     let topic = Topic::Work("heavy".into());
     world.bus.subscribe(&topic, Subscription::new(topic.id(), endpoint, AUDIENCE));

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use chrono::TimeDelta;
 use host::config::RetentionConfig;
-use model::{Clock, Instant, RunId, TaskKind, TenantId};
+use model::{BreakerKey, BreakerRead, Clock, Instant, Opening, RunId, TaskKind, TenantId};
 use serde_json::Value;
 use sqlx::Connection;
 use sweep::{Archive, Folder, Retention, Sweep};
@@ -84,6 +84,29 @@ async fn expired_outputs_and_runs_are_archived_and_then_deleted() {
     let outputs = archived.iter().find(|(name, _)| name.starts_with("outputs-")).unwrap();
     let output: Value = serde_json::from_str(outputs.1.trim()).unwrap();
     assert_eq!(output, serde_json::json!({"run": run, "task": 0, "output": {"value": "hello"}}));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_breaker_is_deleted_a_day_after_its_last_failure_and_pause() {
+    let world = World::new().await;
+    let clock = ManualClock::at(&world.now().to_rfc3339());
+    let sweep = Sweep::new(world.process(clock.clone()).await);
+    let (now, store) = (clock.now(), world.store());
+    let key = BreakerKey::of_host(TenantId::DEFAULT, "gone.example", 443);
+    let mut transaction = store.begin().await.unwrap();
+    let failed = BreakerRead::Happened(vec![(key.clone(), true)]);
+    let mut found = transaction.lock_breakers(&failed).await.unwrap();
+    // The pause ends after the first sweep, which would otherwise wait for it.
+    let until = now + TimeDelta::hours(1);
+    found[0].open = Some(Opening { since: now, until, pause_seconds: 3600, probing: false });
+    transaction.save_breakers(&found).await.unwrap();
+    transaction.commit().await.unwrap();
+    for (days, kept) in [(0, 1), (1, 1), (1, 0)] {
+        clock.set(clock.now() + TimeDelta::days(days));
+        sweep.run().await.unwrap();
+        assert_eq!(store.breakers(std::slice::from_ref(&key)).await.unwrap().len(), kept);
+    }
+    assert_eq!(store.load().await.unwrap().breakers, 0);
 }
 
 async fn tables(world: &World, like: &str) -> Vec<String> {

@@ -119,9 +119,7 @@ async fn two_concurrent_transactions_take_timers_of_different_runs_without_waiti
 async fn an_idle_tick_is_one_statement_even_while_a_task_sleeps_for_a_day() {
     let world = World::new().await;
     let statements = Statements::default();
-    // With a single subscriber, the first event anywhere decides whether the callsite is enabled for all threads.
-    let _other = tracing::Dispatch::new(tracing_subscriber::registry());
-    let _guard = tracing::subscriber::set_default(tracing_subscriber::registry().with(statements.clone()));
+    let _guard = testkit::subscribe(tracing_subscriber::registry().with(statements.clone()));
     let clock = ManualClock::at(&world.now().to_rfc3339());
     let runtime = world.process(clock.clone()).await;
     let sweep = sweep::Sweep::new(runtime.clone());

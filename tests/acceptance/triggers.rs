@@ -9,14 +9,15 @@ use std::task::Poll;
 use async_trait::async_trait;
 use bus::SystemClock;
 use chrono::TimeDelta;
-use execute::{Executor, Worker};
+use execute::{Executor, Runner, Worker};
 use futures::future::join_all;
-use model::message::{PollDue, RunFinished, Watch};
+use model::message::{PollDue, PollTarget, RunFinished};
 use model::{
     Clock, CloudEvent, EventKind, Message, RunId, RunState, TaskIndex, TaskKey, TenantId, TriggerKey,
 };
 use runtime::{Runtime, StartRun, TriggerOutcome};
 use serde_json::json;
+use sqlx::{Connection, PgConnection};
 use sweep::Sweep;
 
 use crate::world::World;
@@ -115,8 +116,8 @@ impl bus::Bus for LossyBus {
 }
 
 fn poll_of_files() -> PollDue {
-    let watch = Watch::Trigger { workflow: "watched".into(), name: "files".into() };
-    PollDue { tenant: TenantId::DEFAULT, queue: "light".into(), watch }
+    let target = PollTarget::Trigger { workflow: "watched".into(), name: "files".into() };
+    PollDue { tenant: TenantId::DEFAULT, queue: "light".into(), target }
 }
 
 #[tokio::test]
@@ -131,7 +132,11 @@ async fn a_process_that_dies_at_any_step_between_detection_and_trigger_loses_and
     world.write(&text).await;
     let store = world.store().clone();
     let runtime = Arc::new(Runtime::new(store, Arc::new(LossyBus), Arc::new(SystemClock)));
-    let executor = Arc::new(Executor::new(runtime.clone(), Worker::new(runtime), "."));
+    let executor = Arc::new(Executor::new(
+        runtime.clone(),
+        Worker::new(runtime.clone()),
+        Runner::new(runtime.clock().clone(), "."),
+    ));
     let (mut polls, mut whole) = (0, 0);
     // Once it completes several times in a row, it has been cut at every earlier step.
     while whole < 3 {
@@ -194,7 +199,11 @@ async fn a_process_that_polls_for_a_task_and_dies_at_any_step_loses_and_duplicat
     world.write(&text).await;
     let store = world.store().clone();
     let runtime = Arc::new(Runtime::new(store.clone(), Arc::new(LossyBus), Arc::new(SystemClock)));
-    let executor = Arc::new(Executor::new(runtime.clone(), Worker::new(runtime), "."));
+    let executor = Arc::new(Executor::new(
+        runtime.clone(),
+        Worker::new(runtime.clone()),
+        Runner::new(runtime.clock().clone(), "."),
+    ));
     let (mut polls, mut whole) = (0, 0);
     while whole < 3 {
         polls += 1;
@@ -204,12 +213,12 @@ async fn a_process_that_polls_for_a_task_and_dies_at_any_step_loses_and_duplicat
         std::fs::write(folder.path().join("ready"), "x").unwrap();
         let key = TaskKey { run, task: TaskIndex(0) };
         let (version, since) = (world.run(run).await.run.version, SystemClock.now());
-        let watch = Watch::Task { key, attempt: 1, version, child: None, since, failed: false };
-        let due = PollDue { tenant: TenantId::DEFAULT, queue: "light".into(), watch };
+        let target = PollTarget::Task { key, attempt: 1, version, child: None, since, failed: false };
+        let due = PollDue { tenant: TenantId::DEFAULT, queue: "light".into(), target };
         whole = if cut(executor.poll(&due), polls).await { whole + 1 } else { 0 };
         // The next timer polls again, unless the report was written.
         wake(&world, run).await;
-        let recheck = engine::Command::Recheck { patience: TimeDelta::zero() };
+        let recheck = engine::Command::Recheck { claim_timeout: TimeDelta::zero(), served: None };
         world.runtime.settle(run, recheck).await.unwrap();
         world.bus.idle().await;
         assert_eq!(world.states(run).await, ["succeeded", "succeeded"], "cut at {polls}");
@@ -241,8 +250,10 @@ async fn concurrent_sweeps_request_one_poll_and_release_one_event() {
     assert!(fired.into_iter().all(|fired| fired.is_ok()));
     world.bus.idle().await;
     assert_eq!(runs(&world, "watched").await, 2, "one for the file, one for the last event");
-    let events = world.store().trigger_events(&key("calm"), 10).await.unwrap();
-    assert_eq!(events.len(), 3);
+    let noted = "select count(*) from trigger_events where name = 'calm'";
+    let mut connection = PgConnection::connect(world.database_url()).await.unwrap();
+    let noted: i64 = sqlx::query_scalar(noted).fetch_one(&mut connection).await.unwrap();
+    assert_eq!(noted, 3);
     assert!(world.store().trigger(&key("files")).await.unwrap().unwrap().due_at > Some(later));
     Sweep::new(world.runtime.clone()).run().await.unwrap();
     world.bus.idle().await;

@@ -149,3 +149,23 @@ tasks: [{{name: go, type: wait_for_signal, config: {{signal: go}}}}, {{name: v{v
     assert!(world.run(stuck).await.run.waiting, "it waits for a program that can compile its version");
     assert!(!world.run(behind).await.run.waiting, "the run behind it continues");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_timer_of_a_run_that_cannot_be_settled_delays_no_other() {
+    let world = World::new().await;
+    let mut runs = Vec::new();
+    for name in ["bent", "sound"] {
+        let text = format!("{{name: {name}, tasks: [{{name: a, type: sleep, config: {{duration: 1m}}}}]}}");
+        world.register_all(TenantId::DEFAULT, testkit::compile(&[(FileKind::Workflow, &text)])).await;
+        runs.push(world.start(name).await);
+    }
+    let (bent, sound) = (runs[0], runs[1]);
+    change(&world, "update versions set definition = '{\"name\": 7}' where workflow = 'bent'").await;
+    let program = Program::start(&world, TimeDelta::minutes(2)).await;
+    let fired = program.runtime.fire(program.clock.now(), 100).await.unwrap();
+    assert_eq!((fired.due, fired.applied), (2, 1));
+    assert_eq!(world.state(sound).await, RunState::Succeeded);
+    assert_eq!(world.state(bent).await, RunState::Running);
+    let again = program.runtime.fire(program.clock.now(), 100).await.unwrap();
+    assert_eq!(again.due, 0, "the run that cannot be settled is postponed");
+}

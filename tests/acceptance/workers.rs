@@ -41,6 +41,7 @@ impl LongTask {
         let port = listener.local_addr().unwrap().port().to_string();
         workflow.tasks[0].config = json!({"command": TREE, "env": {"PORT": port}});
         assert_eq!(workflow.tasks[0].retry.max_retries, 0);
+        workflow.tasks[0].idempotent = Some(true);
         cluster.register(workflow).await;
         let run = cluster.request(&["example"], &json!({})).await.remove(0);
         Self { cluster, listener, run }

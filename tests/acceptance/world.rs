@@ -6,9 +6,10 @@ use std::sync::{Arc, LazyLock};
 use auth::{Issuer, Keys, PushAuth, Verifier};
 use bus::local::{Broker, Faults};
 use bus::{Endpoint, Subscription, SystemClock};
-use execute::{Executor, Worker};
+use execute::{Executor, Runner, Worker};
 use host::App;
 use model::{RunId, RunState, Topic};
+use runtime::Settings;
 use store::RunRecord;
 use tempfile::TempDir;
 
@@ -22,7 +23,7 @@ pub(crate) static ISSUER: LazyLock<Arc<Issuer>> =
 pub(crate) struct World {
     base: testkit::World<Broker, SystemClock>,
     pub(crate) app: App,
-    /// The folder of the workers' secrets, one in each file.
+    /// The folder of the workers' secrets, with a folder for each tenant.
     pub(crate) secrets: TempDir,
 }
 
@@ -36,15 +37,20 @@ impl Deref for World {
 
 impl World {
     pub(crate) async fn new() -> Self {
+        Self::with(Settings::default()).await
+    }
+
+    pub(crate) async fn with(settings: Settings) -> Self {
         let broker = Broker::new(Arc::new(SystemClock), ISSUER.clone(), PUSHER, Faults::default());
-        let base = testkit::World::on_postgres(broker, SystemClock).await;
+        let base = testkit::World::on_postgres(broker, SystemClock).await.with(settings);
         let verifier = Verifier::new([ISSUER.url()], AUDIENCE, Keys::fixed(&ISSUER.jwks()));
         let app = base.app(PushAuth::Oidc { verifier, service_account: PUSHER.into() });
         let secrets = tempfile::tempdir().unwrap();
-        let executor = Executor::new(base.runtime.clone(), Worker::new(base.runtime.clone()), ".");
         // The servers that workflows of tests call are on this machine.
-        let executor =
-            executor.with_secrets_in(secrets.path()).with_egress_policy(host::EgressPolicy::allow_internal());
+        let runner = Runner::new(base.runtime.clock().clone(), ".")
+            .with_secrets_in(secrets.path())
+            .with_egress_policy(host::EgressPolicy::allow_internal());
+        let executor = Executor::new(base.runtime.clone(), Worker::new(base.runtime.clone()), runner);
         for (topic, router) in [
             (Topic::Triggers, trigger::router(app.clone(), None)),
             (Topic::Evaluations, evaluate::router(app.clone())),
@@ -55,6 +61,13 @@ impl World {
             base.bus.subscribe(&topic, Subscription::new(topic.id(), endpoint, AUDIENCE));
         }
         Self { base, app, secrets }
+    }
+
+    /// Gives a tenant a secret.
+    pub(crate) fn write_secret(&self, tenant: &str, name: &str, value: &str) {
+        let folder = self.secrets.path().join(tenant);
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join(name), value).unwrap();
     }
 
     /// The run once no message is in flight.

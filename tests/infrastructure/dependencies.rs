@@ -1,5 +1,6 @@
 //! What the program depends on: `cargo deny` checks it in a build, and these tests check licences and lists without it.
 
+use std::collections::BTreeMap;
 use std::process::Command;
 
 use serde_json::Value;
@@ -108,6 +109,38 @@ fn the_gate_and_cargo_deny_check_the_same_large_dependencies() {
     assert_eq!(gate, denied);
 }
 
+/// Every version but the newest of each dependency that has several, as deny.toml writes it: `0.22` of `0.22.1`, `1` of `1.9.3`.
+fn older_versions(lock: &str) -> Names {
+    let mut versions: BTreeMap<&str, Vec<Vec<u64>>> = BTreeMap::new();
+    for package in lock.split("[[package]]").skip(1) {
+        let field = |name: &str| package.lines().find_map(|line| line.strip_prefix(name)?.strip_suffix('"'));
+        let (name, version) = (field("name = \"").unwrap(), field("version = \"").unwrap());
+        let numbers = version.split(['.', '-', '+']).map_while(|part| part.parse().ok());
+        versions.entry(name).or_default().push(numbers.collect());
+    }
+    let older = |(name, mut versions): (&str, Vec<Vec<u64>>)| {
+        versions.sort();
+        versions.pop();
+        let compatible = |version: &Vec<u64>| match version.as_slice() {
+            [0, minor, ..] => format!("{name}@0.{minor}"),
+            version => format!("{name}@{}", version[0]),
+        };
+        versions.iter().map(compatible).collect::<Vec<_>>()
+    };
+    versions.into_iter().flat_map(older).collect()
+}
+
+#[test]
+fn a_second_version_of_a_dependency_is_a_decision() {
+    let repository = Repository::read();
+    let deny = repository.file("deny.toml");
+    assert!(deny.contains("multiple-versions = \"deny\""));
+    let skipped = deny.split("\nskip = [").nth(1).unwrap().split("\n]").next().unwrap();
+    let skipped: Names = skipped.lines().flat_map(|line| quoted(line, "crate = \"")).collect();
+    let lock = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.lock")).unwrap();
+    assert_eq!(skipped, older_versions(&lock), "deny.toml and Cargo.lock differ");
+}
+
 #[test]
 fn a_build_checks_dependencies_and_lists_them_in_both_images() {
     let repository = Repository::read();
@@ -115,6 +148,7 @@ fn a_build_checks_dependencies_and_lists_them_in_both_images() {
     let image = repository.file("Dockerfile");
     let built = image.find("cargo cyclonedx --manifest-path cli/Cargo.toml").unwrap();
     assert!(built < image.find("AS worker").unwrap());
+    assert!(image.contains("json.load(open(\"cli/ebb.cdx.json\"))"), "the list is read before it is shipped");
     assert!(image.contains("cli/ebb.cdx.json /worker/usr/local/share/ebb/sbom.cdx.json"));
     assert!(image.contains("deploy/image/assemble target/release/ebb cli/ebb.cdx.json /image"));
 }

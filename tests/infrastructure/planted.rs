@@ -35,3 +35,22 @@ fn a_misspelt_argument_is_found() {
     }
     assert!(!output.status.success() && printed.contains("push_endpont"), "{printed}");
 }
+
+/// The mistakes of the deploy test that cannot be planted, after this change of the list.
+fn outdated(change: &str) -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let script =
+        format!("import mistakes\n{change}\nprint('\\n'.join(mistakes.outdated('{}')))", root.display());
+    let mut python = Command::new("python3");
+    python.args(["-c", &script]).env("PYTHONPATH", root.join("tools/deploy-test"));
+    let output = python.env("PYTHONDONTWRITEBYTECODE", "1").output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+#[test]
+fn every_mistake_of_the_deploy_test_replaces_a_text_that_exists() {
+    assert_eq!(outdated(""), "");
+    let found = outdated("mistakes.ALL[0].right = 'a text of last year'");
+    assert!(found.contains("does not say 'a text of last year'"), "{found}");
+}

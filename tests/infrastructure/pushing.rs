@@ -46,6 +46,65 @@ fn by_queue(id: &str) -> String {
     id.replace("${queue}", "QUEUE").replace("${var.name}-", "ebbflow-")
 }
 
+/// Who may publish where: functions that settle commands, to the topics of what the engine and the runtime publish; and the worker
+/// of the queue that callbacks run on, to the topics of users.
+pub(crate) fn publishers(repository: &Repository) -> Vec<String> {
+    let terraform = repository.file("terraform/pubsub.tf");
+    let settles = |function: &String| {
+        let manifest = repository.file(&format!("functions/{function}/Cargo.toml"));
+        let dependencies = manifest.split("[dev-dependencies]").next().unwrap_or_default();
+        // The API settles commands, too.
+        ["runtime.workspace = true", "api.workspace = true"].iter().any(|line| dependencies.contains(line))
+    };
+    let settling: Names = repository.functions().into_iter().filter(settles).collect();
+    let granted: Names = literals(inside(terraform, "publishers = concat(")).map(str::to_owned).collect();
+    let mut found =
+        compare("functions that publish", ("functions/", settling.clone()), ("terraform/pubsub.tf", granted));
+    if !terraform.contains("if contains(local.publishers, function.function)], local.topics)") {
+        found.push("functions that publish: terraform/pubsub.tf grants something else".into());
+    }
+    if !terraform.contains("var.api == null ? [] : [\"console\"]") {
+        found.push("functions that publish: the console does so only if it serves the API".into());
+    }
+    // The topic of each message, by its name in the code.
+    let lines = inside(repository.file("shared/model/src/message.rs"), "pub fn topic(&self) -> Topic {");
+    let mut topic_of = BTreeMap::new();
+    let mut messages = Vec::new();
+    for word in lines.split_inclusive(['|', ',', '\n']) {
+        messages.extend(word.split("Self::").nth(1).and_then(|rest| rest.split('(').next()));
+        if let Some(topic) = word.split("=> Topic::").nth(1) {
+            let topic = topic.split(|letter: char| !letter.is_alphabetic()).next().unwrap_or_default();
+            topic_of.extend(messages.drain(..).map(|message| (message, topic)));
+        }
+    }
+    let built = |folder: &str| -> BTreeSet<&str> {
+        let code = repository.code(folder).flat_map(|(_, text)| text.split("Message::").skip(1));
+        let names = code.filter_map(|rest| rest.split_once('(')).map(|(name, _)| name);
+        names.filter_map(|name| topic_of.get(name).copied()).collect()
+    };
+    let ids = topic_ids(repository);
+    let all: BTreeSet<&str> = ids.keys().map(String::as_str).collect();
+    let settled = built("shared/engine/").union(&built("shared/runtime/")).copied().collect();
+    found.extend(compare("topics that settling publishes to", ("the code", settled), ("shared/model", all)));
+    for function in repository.functions() {
+        let own = built(&format!("functions/{function}/src/"));
+        if own.contains("Named") != (function == "execute")
+            || (!settling.contains(&function) && !own.is_empty())
+        {
+            found.push(format!("{function} publishes {own:?}, which terraform/pubsub.tf does not grant"));
+        }
+    }
+    let light = "CALLBACK_QUEUE: &str = \"light\"";
+    let notices = terraform.split("\"execute_gives_notice\" {").nth(1).unwrap_or_default();
+    let member = notices.lines().find(|line| line.trim_start().starts_with("member "));
+    if !repository.file("shared/model/src/message.rs").contains(light)
+        || !member.is_some_and(|line| line.contains("function[\"execute-light\"].member"))
+    {
+        found.push("callbacks run on another queue than the one that may publish to topics of users".into());
+    }
+    found
+}
+
 /// Subscriptions are the same in one process and in the cloud.
 pub(crate) fn subscriptions(repository: &Repository) -> Vec<String> {
     let ids = topic_ids(repository);

@@ -13,7 +13,7 @@ impl Repository {
     pub(crate) fn read() -> Self {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
         let mut texts = BTreeMap::new();
-        for part in ["cli/src", "shared", "functions", "terraform", "docs", "deploy"] {
+        for part in ["cli/src", "shared", "functions", "terraform", "docs", "deploy", "migrations"] {
             for path in files(&root.join(part)) {
                 let name = path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
                 let test = ["/tests/", "/tests.rs", "/templates/"].iter().any(|part| name.contains(part));
@@ -24,11 +24,14 @@ impl Repository {
         }
         let top = [
             ".ci/run",
+            "ARCHITECTURE.md",
             "Dockerfile",
+            "README.md",
             "cloudbuild.yaml",
             "deny.toml",
             "docker-compose.yml",
             "rust-toolchain.toml",
+            "tools/deploy-test/checks.py",
         ];
         for name in top {
             texts.insert(name.into(), fs::read_to_string(root.join(name)).unwrap());

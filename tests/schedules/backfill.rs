@@ -6,7 +6,7 @@ use chrono::TimeDelta;
 use futures::FutureExt;
 use model::{BackfillId, Instant, RunState, Schedule};
 use runtime::{BackfillPlan, NewBackfill, Steer};
-use store::{BackfillRecord, BackfillState, Rerun};
+use store::{BackfillDate, BackfillRecord, BackfillState, Rerun};
 use uuid::Uuid;
 
 use crate::world::{TENANT, World};
@@ -56,8 +56,21 @@ pub(crate) async fn record(world: &World, id: BackfillId) -> BackfillRecord {
     world.store().any_backfill(id).await.unwrap().unwrap()
 }
 
+/// More dates than any of these backfills has.
+const MAX_DATES: u32 = 10_000;
+
+/// How many dates wait, and how many have a run in which state.
 pub(crate) async fn progress(world: &World, id: BackfillId) -> Vec<(String, u32)> {
-    world.store().backfill_progress(id).await.unwrap().into_iter().collect()
+    let turn = world.store().backfill_turn(id, MAX_DATES).await.unwrap();
+    let runs = world.store().backfill_runs(id, &RunState::ALL, MAX_DATES).await.unwrap();
+    let mut counts = BTreeMap::new();
+    for (_, state) in &runs {
+        *counts.entry(state.name().to_owned()).or_default() += 1;
+    }
+    let has_run = |date: &&BackfillDate| runs.iter().any(|(begun, _)| begun.date == date.date);
+    let waiting = turn.waiting.len() + turn.claimed.iter().filter(|date| !has_run(date)).count();
+    counts.extend((waiting > 0).then(|| ("waiting".to_owned(), waiting as u32)));
+    counts.into_iter().collect()
 }
 
 pub(crate) fn counts(pairs: &[(&str, u32)]) -> Vec<(String, u32)> {
@@ -213,7 +226,8 @@ async fn of_two_backfills_the_heavier_one_is_faster_and_neither_starves() {
     let (light, heavy) =
         (begin(&mut world, &light).await.record.id, begin(&mut world, &heavy).await.record.id);
     pass_minutes(&mut world, 10 * 60, 17).await;
-    let done = async |id| world.store().backfill_progress(id).await.unwrap()["succeeded"];
+    let done =
+        async |id| world.store().backfill_runs(id, &[RunState::Succeeded], MAX_DATES).await.unwrap().len();
     let (light, heavy) = (done(light).await, done(heavy).await);
     // Each has at most eight waiting tasks, so the light one gets a slot whenever all of the heavy one's tasks had one.
     assert!(light > 0 && heavy >= 3 * light, "{light} of one, {heavy} of the other");

@@ -7,6 +7,7 @@ mod drift;
 mod firing;
 mod overlap;
 mod punctual;
+mod quota;
 mod rerun;
 mod tenants;
 mod two_years;

@@ -36,8 +36,16 @@ impl TwoTenants {
             world.register_all(tenant, testkit::compile(&[(FileKind::Workflow, LISTENER)])).await;
         }
         let secrets = tempfile::tempdir().unwrap();
-        std::fs::write(secrets.path().join("PARTNER"), "s3cret").unwrap();
-        Self { world, acme, secrets }
+        let tenants = Self { world, acme, secrets };
+        tenants.write_secret("default", "s3cret");
+        tenants
+    }
+
+    /// Gives a tenant the secret that its webhook is signed with.
+    fn write_secret(&self, tenant: &str, value: &str) {
+        let folder = self.secrets.path().join(tenant);
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("PARTNER"), value).unwrap();
     }
 
     async fn send(&self, request: Request<Body>) -> StatusCode {
@@ -51,9 +59,10 @@ impl TwoTenants {
         self.send(request.body(Body::from(event.to_string())).unwrap()).await
     }
 
-    async fn call(&self, path: &str) -> StatusCode {
+    /// Calls a webhook, signed with this secret.
+    async fn call(&self, path: &str, secret: &str) -> StatusCode {
         let at = self.world.clock.now().timestamp().to_string();
-        let key = hmac::Key::new(hmac::HMAC_SHA256, b"s3cret");
+        let key = hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
         let tag = hmac::sign(&key, format!("{at}.{path}").as_bytes());
         let hex: String = tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
         let request = Request::post(path).header("x-ebb-timestamp", at);
@@ -100,14 +109,29 @@ async fn an_event_of_an_unknown_tenant_is_dead_lettered() {
     assert_eq!(letters[0].reason, "there is no tenant `acne`");
 }
 
+const OWN: &str = "/api/v1/hooks/listener/partner";
+const OF_ACME: &str = "/api/v1/tenants/acme/hooks/listener/partner";
+
 #[tokio::test]
 async fn a_webhook_belongs_to_the_tenant_in_its_path() {
     let tenants = TwoTenants::new().await;
-    assert_eq!(tenants.call("/api/v1/hooks/listener/partner").await, StatusCode::CREATED);
+    tenants.write_secret("acme", "s3cret-of-acme");
+    assert_eq!(tenants.call(OWN, "s3cret").await, StatusCode::CREATED);
     assert_eq!(tenants.runs().await, (1, 0));
-    assert_eq!(tenants.call("/api/v1/tenants/acme/hooks/listener/partner").await, StatusCode::CREATED);
+    assert_eq!(tenants.call(OF_ACME, "s3cret-of-acme").await, StatusCode::CREATED);
     assert_eq!(tenants.runs().await, (1, 1));
-    let unknown = tenants.call("/api/v1/tenants/acne/hooks/listener/partner").await;
+    let unknown = tenants.call("/api/v1/tenants/acne/hooks/listener/partner", "s3cret").await;
     assert_eq!(unknown, StatusCode::UNAUTHORIZED, "an unauthenticated caller learns nothing");
     assert_eq!(tenants.runs().await, (1, 1));
+}
+
+#[tokio::test]
+async fn a_webhook_is_signed_with_a_secret_of_its_own_tenant() {
+    let tenants = TwoTenants::new().await;
+    assert_eq!(tenants.call(OF_ACME, "s3cret").await, StatusCode::UNAUTHORIZED, "acme has no such secret");
+    tenants.write_secret("acme", "s3cret-of-acme");
+    assert_eq!(tenants.call(OF_ACME, "s3cret").await, StatusCode::UNAUTHORIZED);
+    assert_eq!(tenants.call(OWN, "s3cret-of-acme").await, StatusCode::UNAUTHORIZED);
+    assert_eq!(tenants.runs().await, (0, 0));
+    assert_eq!(tenants.call(OF_ACME, "s3cret-of-acme").await, StatusCode::CREATED);
 }

@@ -8,7 +8,7 @@ use chrono::TimeDelta;
 use engine::Command;
 use model::message::{TaskDispatched, TaskResult};
 use model::{Failure, Instant, Limit, Message, RunId, TaskIndex, TaskKey, TenantId, WorkerId};
-use runtime::{Runtime, Settled};
+use runtime::{Runtime, Settings, Settled};
 use serde_json::Value;
 use store::{RunRecord, ScheduleRecord};
 use testkit::{HangingBus, ManualClock, RecordingBus};
@@ -47,6 +47,12 @@ impl World {
             takes: TimeDelta::minutes(10),
             fails: Box::new(|_, _| false),
         }
+    }
+
+    /// The same world with a quota of unfinished runs.
+    pub(crate) fn limited(self, run_quota: u32) -> Self {
+        let settings = Settings { run_quota: Some(run_quota), ..Settings::default() };
+        Self { base: self.base.with(settings), ..self }
     }
 
     /// Another process on the same state, which hangs as soon as it publishes.
@@ -130,7 +136,7 @@ impl World {
     async fn finish_work(&mut self) {
         while let Some(entry) = self.work.first_entry().filter(|entry| entry.key().0 <= self.base.now()) {
             let TaskDispatched { key, attempt, .. } = entry.remove();
-            let facts = self.store().facts(key.run).await.unwrap().unwrap();
+            let facts = self.store().run(TENANT, key.run).await.unwrap().unwrap().facts;
             let result = match (self.fails)(facts.logical_date, key.task) {
                 true => TaskResult::Failed(Failure::permanent("the test lets it fail")),
                 false => TaskResult::Succeeded(Value::Null),

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use model::wait_queue::{SlotChanges, SlotRows};
-use model::{Changes, Message, Run, RunId, Task, TaskKey, TaskState, TenantId, TimerKind};
+use model::{Candidate, Changes, Message, Run, RunId, Task, TaskKey, TaskState, TenantId, TimerKind};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
-use store::{DueTimer, Memory, Runs};
+use store::{Claim, DueTimer, Memory, Runs, VersionRecord};
 
 use crate::bus::InFlight;
 use crate::fault_points::{Interrupted, now};
+use crate::reports::ReportChecks;
 
 /// A mistake that a programmer could make.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,6 +32,18 @@ pub(crate) enum Bug {
     KeptSlot,
     /// A tenant's tasks do not use up its turns.
     GreedyTenant,
+    /// Nobody remembers which tasks are not idempotent.
+    ForgottenPromise,
+    /// A task that is dispatched no longer is still offered to workers outside.
+    KeptOffer,
+    /// A worker outside may report about an attempt that it no longer holds.
+    UncheckedReport,
+    /// A report that was accepted is refused when it is repeated.
+    RefusedRepeat,
+    /// Attempts of workers that are gone are not found.
+    UnnoticedLoss,
+    /// The last in line is leased first.
+    UnfairLease,
 }
 
 /// The bug that is planted in a world, if one is. Clones share what it remembers.
@@ -63,6 +76,36 @@ impl Planted {
 
     fn is(&self, bug: Bug) -> bool {
         self.bug == Some(bug)
+    }
+
+    /// A definition that lacks what it said about losses.
+    pub(crate) fn read_version(&self, mut record: Option<VersionRecord>) -> Option<VersionRecord> {
+        let tasks = record.iter_mut().flat_map(|record| &mut record.workflow.tasks);
+        for task in tasks.filter(|_| self.is(Bug::ForgottenPromise)) {
+            task.idempotent = None;
+            task.fan_out.iter_mut().for_each(|fan_out| fan_out.task.idempotent = None);
+        }
+        record
+    }
+
+    /// What the server checks of a report of a worker outside.
+    pub(crate) fn report_checks(&self) -> ReportChecks {
+        ReportChecks { held: !self.is(Bug::UncheckedReport), recorded: !self.is(Bug::RefusedRepeat) }
+    }
+
+    /// The attempts of workers that are gone.
+    pub(crate) fn lost(&self, mut claims: Vec<Claim>) -> Vec<Claim> {
+        claims.retain(|_| !self.is(Bug::UnnoticedLoss));
+        claims
+    }
+
+    /// The offers that a worker outside tries for, in order.
+    pub(crate) fn candidates(&self, candidates: &[Candidate]) -> Vec<Candidate> {
+        let mut candidates = candidates.to_vec();
+        if self.is(Bug::UnfairLease) {
+            candidates.reverse();
+        }
+        candidates
     }
 
     /// A decision made on rows as they were a while ago …
@@ -117,12 +160,26 @@ impl Planted {
                     join.parents.succeeded += 1;
                 }
             }
+            Some(Bug::KeptOffer) => {
+                changes.iter_mut().for_each(|changes| changes.withdrawn_offers.clear());
+            }
             Some(Bug::PublishBeforeCommit) => {
                 let outbox = changes.iter().flat_map(|changes| changes.outbox.iter().cloned());
                 outbox.for_each(|message| self.in_flight.put(message));
                 self.memory.lock().unwrap().said = true;
             }
-            Some(Bug::TimerFiredTwice | Bug::UnfencedTimer | Bug::KeptSlot | Bug::GreedyTenant) | None => {}
+            Some(
+                Bug::TimerFiredTwice
+                | Bug::UnfencedTimer
+                | Bug::KeptSlot
+                | Bug::GreedyTenant
+                | Bug::ForgottenPromise
+                | Bug::UncheckedReport
+                | Bug::RefusedRepeat
+                | Bug::UnnoticedLoss
+                | Bug::UnfairLease,
+            )
+            | None => {}
         }
         changes
     }

@@ -11,6 +11,7 @@ use model::{
 };
 
 use crate::coverage::Moves;
+use crate::leasing::{NEVER_RECEIVED, SAVED};
 use crate::replay::{Replay, Rows};
 use crate::timers;
 
@@ -43,6 +44,7 @@ pub(crate) fn changed(replay: &mut Replay, rows: Rows<'_>, truth: Instant, moves
         nothing_happens_to_what_has_ended(replay, event)?;
         no_attempt_is_released_twice(replay, event)?;
         nothing_begins_before_its_parents(replay, &rows, event)?;
+        what_is_not_idempotent_begins_once(replay, &rows, event)?;
         timers::each_fires_once(replay, &rows, event)?;
         timers::none_is_early(replay, &rows, event, truth)?;
         replay.apply(event, moves).or_else(|what| violation("the_rows_follow_from_the_events", what))?;
@@ -127,6 +129,26 @@ fn nothing_begins_before_its_parents(replay: &Replay, rows: &Rows<'_>, event: &E
         ),
         _ => Ok(()),
     }
+}
+
+/// A task that is not idempotent begins again only if its last attempt reported a failure of its own, never reached its worker or
+/// saved a checkpoint, or a person re-runs it.
+fn what_is_not_idempotent_begins_once(replay: &mut Replay, rows: &Rows<'_>, event: &Event) -> Checked {
+    let Some(task) = event.task else { return Ok(()) };
+    let is_reported = || !matches!(event.data["class"].as_str(), Some("worker_lost" | "killed"));
+    let may_be_repeated = || [NEVER_RECEIVED, SAVED].iter().any(|reason| event.data["reason"] == *reason);
+    let must_begin_once = || rows.graph.spec_at(task, event.child).idempotent == Some(false);
+    match event.kind {
+        EventKind::TaskStarted if must_begin_once() && !replay.begun.insert(task) => {
+            let what = format!("task {} begins with attempt {}", task.0, event.attempt);
+            return violation("what_is_not_idempotent_begins_once", what);
+        }
+        EventKind::TaskCleared => drop(replay.begun.remove(&task)),
+        EventKind::TaskRetrying if is_reported() => drop(replay.begun.remove(&task)),
+        EventKind::TaskHandedBack if may_be_repeated() => drop(replay.begun.remove(&task)),
+        _ => {}
+    }
+    Ok(())
 }
 
 fn the_rows_follow_from_the_events(replay: &Replay, rows: &Rows<'_>) -> Checked {
@@ -284,7 +306,7 @@ pub(crate) fn no_concurrency_group_is_overfull(
     Ok(())
 }
 
-/// A shared task has one active execution at a time.
+/// A shared task has one active execution in each queue at a time.
 pub(crate) fn shared_work_is_done_once_at_a_time(
     replays: &Replays,
     graphs: &BTreeMap<VersionId, Arc<Graph>>,
@@ -299,7 +321,8 @@ pub(crate) fn shared_work_is_done_once_at_a_time(
                 TaskState::Queued | TaskState::Dispatched | TaskState::Running | TaskState::UpForRetry
             );
             let Some(global) = spec.global.as_ref().filter(|_| executes) else { continue };
-            if !owners.insert((replay.run.tenant, global.name.clone(), spec.config.to_string())) {
+            let work = (global.name.clone(), spec.queue.clone(), spec.config.to_string());
+            if !owners.insert((replay.run.tenant, work)) {
                 let what = format!("{} is also executed by task {}", global.name, task.index.0);
                 return violation("shared_work_is_done_once_at_a_time", what);
             }

@@ -69,6 +69,7 @@ pub(crate) fn run_event(event: RunEvent) -> &'static str {
 /// What became of attempts that did not end by themselves.
 pub(crate) const LOST: &str = "lost its worker";
 pub(crate) const TIMED_OUT: &str = "took too long";
+pub(crate) const OUTCOME_UNKNOWN: &str = "ended unknown, and must not be repeated";
 
 /// Every move that is legal, found by asking the state machines themselves.
 fn legal() -> BTreeSet<(String, &'static str)> {
@@ -98,7 +99,7 @@ fn legal() -> BTreeSet<(String, &'static str)> {
         TaskEvent::Cancelled,
     ];
     let mut legal: BTreeSet<(String, &'static str)> =
-        [LOST, TIMED_OUT].map(|end| ("an attempt".to_owned(), end)).into();
+        [LOST, TIMED_OUT, OUTCOME_UNKNOWN].map(|end| ("an attempt".to_owned(), end)).into();
     for state in TaskState::ALL {
         for event in &events {
             let (child, fan) = (Some(Child { of: TaskIndex(0), item: 0 }), Some(fan));

@@ -104,10 +104,16 @@ pub(crate) enum Fault {
     Stop,
     /// A person drains or kills a worker.
     WorkerCommand,
+    /// A worker outside ends immediately, or stands still for minutes and then continues.
+    Vanish,
+    /// A worker outside is asked to stop.
+    DrainWorker,
+    /// The response to a worker outside is lost.
+    LoseResponse,
 }
 
 impl Fault {
-    pub(crate) const ALL: [Fault; 18] = [
+    pub(crate) const ALL: [Fault; 21] = [
         Self::Duplicate,
         Self::Drop,
         Self::Late,
@@ -126,6 +132,9 @@ impl Fault {
         Self::Steer,
         Self::Stop,
         Self::WorkerCommand,
+        Self::Vanish,
+        Self::DrainWorker,
+        Self::LoseResponse,
     ];
 
     pub(crate) fn named(name: &str) -> Option<Self> {
@@ -150,6 +159,9 @@ impl Fault {
             Self::Cancel => (0.15, 1),
             Self::Steer => (0.97, 12),
             Self::Stop | Self::WorkerCommand => (0.005, 4),
+            Self::Vanish => (0.05, 6),
+            Self::DrainWorker => (0.03, 3),
+            Self::LoseResponse => (0.1, 10),
         }
     }
 
@@ -164,6 +176,13 @@ impl Fault {
         }
     }
 }
+
+pub(crate) const LOST_WAKE_UP: &str = "lost a wake-up";
+pub(crate) const DUPLICATED_WAKE_UP: &str = "duplicated a wake-up";
+pub(crate) const LATE_WAKE_UP: &str = "delayed a wake-up";
+
+/// What can happen to a requested wake-up, as the journal says it.
+pub(crate) const WAKE_UP_FAULTS: [&str; 3] = [LOST_WAKE_UP, DUPLICATED_WAKE_UP, LATE_WAKE_UP];
 
 /// The probability of each fault.
 #[derive(Clone, Debug, Default)]

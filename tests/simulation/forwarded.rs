@@ -3,14 +3,16 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
+use chrono::TimeDelta;
 use model::{
-    AttemptRecord, BackfillId, CloudEvent, Event, Granted, Instant, Limit, RunId, RunState, TaskIndex,
+    AttemptRecord, BackfillId, Breaker, BreakerGate, BreakerKey, BreakerRead, CloudEvent, Event, Granted,
+    Instant, Limit, Progress, ProgressReport, ResourceUsage, RunId, RunState, ServedQueues, TaskIndex,
     TaskKey, TenantId, TriggerKey, VersionId, WorkerCommand, WorkerId,
 };
 use serde_json::Value;
 use store::{
     Activated, Active, Agenda, BackfillDate, BackfillRecord, BackfillTurn, Checkpoint, Claim, DateStep,
-    DeadLetter, DeadLetterFilter, Facts, Heartbeat, HeartbeatReply, Inspection, LimitRecord, Load, LogChunk,
+    DeadLetter, DeadLetterFilter, Heartbeat, HeartbeatReply, Inspection, LimitRecord, Load, LogChunk,
     LogLine, NewVersion, Part, Pause, Paused, PollRecord, Registered, Result, RunFilter, RunRecord,
     ScheduleRecord, Silence, SlotWait, TaskRecord, TriggerEvent, TriggerFilter, TriggerPause, TriggerRecord,
     Unsent, Usage, VersionRecord, WorkflowRecord,
@@ -20,12 +22,12 @@ use crate::fault_points::now;
 use crate::faults::Point;
 use crate::store::{SimulatedStore, SimulatedTransaction, away};
 
-/// Passes on one trait: faults may strike before a read, before and after a write; the rest nobody calls in a simulated
-/// world.
+/// Passes on one trait: faults may happen before a read, before and after a write; the rest nobody calls in a simulated
+/// world. A planted bug may change what is read.
 macro_rules! forward {
     (
         $part:ident
-        $(reads { $(fn $read:ident($($asked:ident: $ask:ty),*) -> $found:ty;)* })?
+        $(reads { $(fn $read:ident($($asked:ident: $ask:ty),*) -> $found:ty $(, with $bug:ident)?;)* })?
         $(writes { $(fn $write:ident($($argument:ident: $type:ty),*) -> $answer:ty;)* })?
         $(uncalled { $(fn $name:ident($($given:ident: $gift:ty),*) -> $got:ty;)* })?
     ) => {
@@ -33,7 +35,9 @@ macro_rules! forward {
         impl store::$part for SimulatedStore {
             $($(async fn $read(&self, $($asked: $ask),*) -> Result<$found> {
                 self.points.stop(Point::Read).await.map_err(away)?;
-                self.inner.$read($($asked),*).await
+                let found = self.inner.$read($($asked),*).await?;
+                $(let found = self.planted.$bug(found);)?
+                Ok(found)
             })*)?
 
             $($(async fn $write(&self, $($argument: $type),*) -> Result<$answer> {
@@ -73,7 +77,6 @@ forward! {
     reads {
         fn run(tenant: TenantId, id: RunId) -> Option<RunRecord>;
         fn runs(tenant: TenantId, filter: &RunFilter) -> Vec<RunRecord>;
-        fn facts(run: RunId) -> Option<Facts>;
         fn run_tasks(
             run: RunId,
             children_of: Option<TaskIndex>,
@@ -107,6 +110,7 @@ forward! {
     Tenants
     reads {
         fn tenant_named(name: &str) -> Option<TenantId>;
+        fn tenant_name(tenant: TenantId) -> Option<String>;
     }
     writes {
         fn tenant(name: &str, at: Instant) -> TenantId;
@@ -118,13 +122,15 @@ forward! {
     reads {
         fn attempts(key: TaskKey) -> Vec<AttemptRecord>;
         fn log(key: TaskKey, attempt: u32, from: u32, limit: u32) -> Vec<(u32, LogLine)>;
+        fn checkpoint(key: TaskKey) -> Option<Checkpoint>;
     }
     writes {
         fn append_log(chunk: &LogChunk) -> ();
+        fn keep_checkpoint(key: TaskKey, checkpoint: &Checkpoint) -> bool;
     }
     uncalled {
-        fn keep_checkpoint(key: TaskKey, checkpoint: &Checkpoint) -> bool;
-        fn checkpoint(key: TaskKey) -> Option<Checkpoint>;
+        fn report_progress(key: TaskKey, report: &ProgressReport) -> ();
+        fn progress(key: TaskKey) -> Vec<Progress>;
     }
 }
 
@@ -172,20 +178,28 @@ forward! {
     uncalled {
         fn delete_dead_letters(before: Instant) -> u64;
         fn forget_trigger_events(at: Instant) -> u64;
+        fn forget_breakers(before: Instant) -> u64;
     }
 }
 
 forward! {
     Workers
     reads {
+        fn served_queues() -> ServedQueues;
         fn silent(since: Instant, limit: u32) -> Vec<Silence>;
-        fn lost(silent: &[Silence], limit: u32) -> Vec<Claim>;
+        fn own_workers() -> Vec<Silence>;
+        fn lost(silent: &[Silence], limit: u32) -> Vec<Claim>, with lost;
     }
     writes {
         fn beat(sign: &Heartbeat) -> HeartbeatReply;
         fn farewell(worker: WorkerId) -> Option<WorkerCommand>;
         fn command_worker(worker: WorkerId, command: &WorkerCommand) -> Option<WorkerCommand>;
-        fn forget_workers(silent: &[Silence]) -> u64;
+        fn mark_dead(silent: &[Silence], at: Instant) -> u64;
+        fn check_in(sign: &Heartbeat, every: TimeDelta) -> Option<WorkerCommand>;
+        fn count_done(done: &[(WorkerId, u32)]) -> ();
+    }
+    uncalled {
+        fn report_usage(worker: WorkerId, usage: &ResourceUsage) -> ();
     }
 }
 
@@ -236,7 +250,6 @@ forward! {
         ) -> Vec<BackfillRecord>;
         fn due_backfills(at: Instant, limit: u32) -> Vec<BackfillRecord>;
         fn backfill_turn(id: BackfillId, limit: u32) -> BackfillTurn;
-        fn backfill_progress(id: BackfillId) -> BTreeMap<String, u32>;
         fn backfill_runs(id: BackfillId, states: &[RunState], limit: u32) -> Vec<(BackfillDate, RunState)>;
     }
     writes {
@@ -254,7 +267,6 @@ forward! {
         fn triggers(tenant: TenantId, filter: &TriggerFilter) -> Vec<TriggerRecord>;
         fn triggers_on(tenant: TenantId, kind: &str, key: &str) -> Vec<TriggerRecord>;
         fn due_triggers(at: Instant, limit: u32) -> Vec<TriggerRecord>;
-        fn trigger_events(key: &TriggerKey, limit: u32) -> Vec<TriggerEvent>;
         fn runs_triggered(key: &TriggerKey, since: Instant) -> u32;
         fn run_on(tenant: TenantId, workflow: &str, date: Instant) -> Option<(RunId, RunState)>;
     }
@@ -281,6 +293,20 @@ macro_rules! forward_within {
             })*
         }
     };
+}
+
+forward! {
+    Breakers
+    uncalled {
+        fn breakers(keys: &[BreakerKey]) -> Vec<Breaker>;
+    }
+}
+
+forward_within! {
+    TransactionBreakers
+    fn lock_breakers(read: &BreakerRead) -> Vec<Breaker>;
+    fn breaker_gates(keys: &[BreakerKey]) -> Vec<BreakerGate>;
+    fn save_breakers(breakers: &[Breaker]) -> ();
 }
 
 forward_within! {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use auth::PushAuth;
 use axum::Router;
-use execute::{Executor, TaskRunners, Worker};
+use execute::{Executor, Runner, TaskRunners, Worker};
 use host::App;
 use model::{Instant, Topic};
 use runtime::Runtime;
@@ -73,7 +73,8 @@ impl Instance {
         if let Some(requested) = shared.wake_ups.clone() {
             sweep = sweep.with_wake_ups(Arc::new(SimulatedWakeUps { requested, points }));
         }
-        let executor = Executor::new(runtime, worker.clone(), ".").with_task_runners(task_runners);
+        let runner = Runner::new(runtime.clock().clone(), ".").with_task_runners(task_runners);
+        let executor = Executor::new(runtime, worker.clone(), runner);
         let instance = Self {
             id,
             frozen_until: None,

@@ -14,10 +14,12 @@ use store::{
 };
 
 use crate::check::{self, Checked, End, violation};
-use crate::coverage::{LOST, Moves, TIMED_OUT};
+use crate::coverage::{LOST, Moves, OUTCOME_UNKNOWN, TIMED_OUT};
 use crate::fairness::Fairness;
 use crate::fault_points::now;
 use crate::faults::FaultInjector;
+use crate::leasing::Attempt;
+use crate::offers;
 use crate::people::{self, Action};
 use crate::replay::{Replay, Rows};
 use crate::slots;
@@ -40,6 +42,9 @@ pub(crate) struct Observer {
     pub(crate) tenants: Vec<TenantId>,
     weights: BTreeMap<TenantId, u32>,
     turns: Fairness,
+    /// Attempts that workers outside reported about, and those of them that they did not hold when they first did.
+    reported: BTreeSet<Attempt>,
+    late: BTreeSet<Attempt>,
 }
 
 impl Observer {
@@ -54,6 +59,8 @@ impl Observer {
             tenants: vec![TenantId::DEFAULT],
             weights: BTreeMap::new(),
             turns: Fairness::default(),
+            reported: BTreeSet::new(),
+            late: BTreeSet::new(),
         }
     }
 
@@ -79,10 +86,16 @@ impl Observer {
             let class = event.data["class"].as_str().unwrap_or_default();
             match class {
                 "worker_lost" => self.moves.note("an attempt", LOST),
+                "outcome_unknown" => self.moves.note("an attempt", OUTCOME_UNKNOWN),
                 "timeout" => self.moves.note("an attempt", TIMED_OUT),
                 _ => {}
             }
-            let lossy = matches!(class, "worker_lost" | "timeout" | "killed");
+            let attempt = event.task.map(|task| (TaskKey { run: id, task }, event.attempt));
+            if event.kind == EventKind::TaskSucceeded && attempt.is_some_and(|it| self.late.contains(&it)) {
+                return violation("no_late_report_counts", format!("{attempt:?} succeeded"));
+            }
+            let lossy =
+                matches!(class, "worker_lost" | "timeout" | "killed" | "outcome_unknown" | "not_taken");
             self.lossless &= !lossy && !changes_the_end(event.kind);
         }
         let replay = self.replays.entry(id).or_insert_with(|| Replay::of(&rows));
@@ -90,6 +103,24 @@ impl Observer {
         check::no_fan_out_is_too_wide(&self.replays[&id], &graph)?;
         check::no_concurrency_group_is_overfull(&self.replays, &self.replays[&id], &graph)?;
         check::shared_work_is_done_once_at_a_time(&self.replays, &self.graphs)
+    }
+
+    /// Notes that a worker outside reports about an attempt. A report that it first sends once the attempt is no longer its
+    /// own must not count; one that is on its way meanwhile may.
+    pub(crate) fn report_sent(&mut self, worker: WorkerId, attempt: Attempt) {
+        let (key, number) = attempt;
+        let task = self.replays.get(&key.run).and_then(|replay| replay.tasks.get(&key.task));
+        let is_held = task.is_some_and(|task| {
+            (task.state, task.attempt, task.worker) == (TaskState::Running, number, Some(worker))
+        });
+        if self.reported.insert(attempt) && !is_held {
+            self.late.insert(attempt);
+        }
+    }
+
+    /// Checks what is offered to workers outside.
+    pub(crate) fn check_offers(&self) -> Checked {
+        offers::equal_the_dispatched_tasks(&self.memory, &self.replays, &self.graphs, &self.tenants)
     }
 
     fn graph(&mut self, version: VersionId) -> Arc<Graph> {

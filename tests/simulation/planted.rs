@@ -23,6 +23,8 @@ fn a_missing_fence_is_found() {
         "parents_are_counted_once",
         "no_handler_breaks_down",
         "no_final_run_changes",
+        "what_is_not_idempotent_begins_once",
+        "offers_equal_the_dispatched_tasks",
     ];
     is_found(Bug::MissingFence, &by);
 }
@@ -53,13 +55,43 @@ fn a_join_that_counts_a_parent_twice_is_found() {
 }
 
 #[test]
-fn a_place_that_is_not_given_back_is_found() {
+fn a_slot_that_is_not_given_back_is_found() {
     is_found(Bug::KeptSlot, &["places_equal_the_tasks"]);
 }
 
 #[test]
 fn a_tenant_that_takes_more_than_its_turns_is_found() {
     is_found(Bug::GreedyTenant, &["nobody_waits_for_more_than_a_round"]);
+}
+
+#[test]
+fn a_second_beginning_of_what_is_not_idempotent_is_found() {
+    is_found(Bug::ForgottenPromise, &["what_is_not_idempotent_begins_once"]);
+}
+
+#[test]
+fn an_offer_that_is_not_withdrawn_is_found() {
+    is_found(Bug::KeptOffer, &["offers_equal_the_dispatched_tasks"]);
+}
+
+#[test]
+fn a_report_that_counts_after_its_attempt_was_given_to_another_worker_is_found() {
+    is_found(Bug::UncheckedReport, &["no_late_report_counts"]);
+}
+
+#[test]
+fn a_repeated_report_that_is_refused_is_found() {
+    is_found(Bug::RefusedRepeat, &["a_repeated_report_is_accepted"]);
+}
+
+#[test]
+fn a_lost_worker_that_nobody_notices_is_found() {
+    is_found(Bug::UnnoticedLoss, &["every_run_ends"]);
+}
+
+#[test]
+fn an_offer_that_is_leased_before_its_turn_is_found() {
+    is_found(Bug::UnfairLease, &["no_offer_is_passed_over"]);
 }
 
 #[test]

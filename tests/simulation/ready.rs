@@ -59,7 +59,7 @@ impl Observer {
                 let executes = |other: &Replay| {
                     let graph = &self.graphs[&other.run.version];
                     other.run.tenant == replay.run.tenant
-                        && other.tasks.values().filter(|task| is_carried_out(task)).any(|task| {
+                        && other.tasks.values().filter(|task| is_executed(task)).any(|task| {
                             let owner = graph.spec_at(task.index, task.child);
                             owner.global.as_ref().map(|global| &global.name) == name
                                 && owner.config == spec.config
@@ -86,7 +86,7 @@ impl Observer {
     }
 }
 
-fn is_carried_out(task: &Task) -> bool {
+fn is_executed(task: &Task) -> bool {
     matches!(
         task.state,
         TaskState::Queued | TaskState::Dispatched | TaskState::Running | TaskState::UpForRetry

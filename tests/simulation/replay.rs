@@ -21,6 +21,8 @@ pub(crate) struct Replay {
     /// Which timers have fired: whose, of which attempt, of which kind.
     pub(crate) fired: BTreeSet<(Option<TaskIndex>, u32, TimerKind)>,
     pub(crate) released: BTreeSet<(TaskIndex, u32)>,
+    /// Tasks that began and of whose attempt nobody reported the end.
+    pub(crate) begun: BTreeSet<TaskIndex>,
     pub(crate) timed_out: bool,
     /// Tasks whose sleep a person ended.
     pub(crate) woken: BTreeSet<TaskIndex>,
@@ -52,6 +54,7 @@ impl Replay {
             timers: Vec::new(),
             fired: BTreeSet::new(),
             released: BTreeSet::new(),
+            begun: BTreeSet::new(),
             timed_out: false,
             woken: BTreeSet::new(),
             hurried: BTreeSet::new(),

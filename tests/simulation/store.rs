@@ -13,20 +13,36 @@ use store::{
 };
 
 use crate::bugs::Planted;
+use crate::check::{Checked, violation};
 use crate::fault_points::{Interrupted, Points, now};
 use crate::faults::Point;
 
-/// The runs that commits changed since the last call. Clones share one list.
+/// The runs that commits changed since the last call, and offers that were passed over. Clones share it.
 #[derive(Clone, Default)]
-pub(crate) struct Ledger(Arc<Mutex<BTreeSet<RunId>>>);
+pub(crate) struct Ledger {
+    written: Arc<Mutex<BTreeSet<RunId>>>,
+    passed_over: Arc<Mutex<Vec<String>>>,
+}
 
 impl Ledger {
     fn note(&self, runs: &[RunId]) {
-        self.0.lock().unwrap().extend(runs);
+        self.written.lock().unwrap().extend(runs);
     }
 
     pub(crate) fn take(&self) -> BTreeSet<RunId> {
-        std::mem::take(&mut self.0.lock().unwrap())
+        std::mem::take(&mut self.written.lock().unwrap())
+    }
+
+    pub(crate) fn note_passed_over(&self, what: String) {
+        self.passed_over.lock().unwrap().push(what);
+    }
+
+    /// No worker takes an offer while another one of its group is before it.
+    pub(crate) fn passed_over(&self) -> Checked {
+        match self.passed_over.lock().unwrap().first() {
+            Some(what) => violation("no_offer_is_passed_over", what),
+            None => Ok(()),
+        }
     }
 }
 
@@ -119,6 +135,11 @@ macro_rules! pass_on_within {
                 Ok(self.planted.read_tasks(rows))
             }
 
+            async fn version(&mut self, id: VersionId) -> Result<Option<VersionRecord>> {
+                let record = self.within(Point::UnitRead, |unit| now(unit.version(id)))?;
+                Ok(self.planted.read_version(record))
+            }
+
             async fn create(&mut self, new_runs: &[NewRunRecord]) -> Result<Vec<Created>> {
                 self.written.extend(new_runs.iter().map(|new_run| new_run.changes.run.id));
                 self.within(Point::Save, |unit| now(unit.create(new_runs)))
@@ -153,7 +174,6 @@ macro_rules! pass_on_within {
 
 pass_on_within! {
     fn unfinished(runs: &[RunId]) -> Vec<(RunId, Task)>;
-    fn version(id: VersionId) -> Option<VersionRecord>;
     fn context(run: RunId, tasks: &[TaskIndex]) -> Option<Context>;
     fn items(run: RunId, children: &[TaskIndex]) -> BTreeMap<TaskIndex, Value>;
     fn delivered(run: RunId, first: TaskIndex, count: u32) -> BTreeMap<TaskIndex, Value>;

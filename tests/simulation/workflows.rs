@@ -1,8 +1,9 @@
 //! Random workflows that use the whole language, of tasks that need nothing outside.
 
+use chrono::TimeDelta;
 use model::{
-    Aggregation, Backoff, Call, Callback, Case, Concurrency, FanIn, FanOut, Global, Occasion, Overlap,
-    Pacing, RetryPolicy, TaskKind, TaskSpec, Tolerance, TriggerRule, Workflow,
+    Aggregation, Backoff, BreakerSpec, Call, Callback, Case, Concurrency, FanIn, FanOut, Global, Occasion,
+    Overlap, Pacing, RetryPolicy, TaskKind, TaskSpec, Tolerance, TriggerRule, Workflow,
 };
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
@@ -33,6 +34,9 @@ pub(crate) const SIGNALS: [&str; 2] = ["go", "stop"];
 /// The queues that tasks are sent to.
 pub(crate) const QUEUES: [&str; 4] = ["light", "light", "light", "heavy"];
 
+/// The queue whose tasks workers outside lease.
+pub(crate) const LEASED_QUEUE: &str = "leased";
+
 /// The aggregations of a fan-in; some fail for some outputs.
 const AGGREGATIONS: [(Aggregation, Option<&str>); 6] = [
     (Aggregation::Collect, None),
@@ -55,6 +59,8 @@ pub(crate) fn random(seed: u64) -> Workflow {
     let mut tasks: Vec<TaskSpec> = (0..size).map(|index| task(rng, index, laborious)).collect();
     gather(&mut tasks);
     branch(rng, &mut tasks);
+    promise(seed, &mut tasks);
+    lease_out(seed, &mut tasks);
     let mut workflow = Workflow {
         name: "random".into(),
         tasks,
@@ -74,7 +80,22 @@ pub(crate) fn random(seed: u64) -> Workflow {
     if fans && rng.random_bool(0.2) {
         workflow.timeout_seconds = Some(rng.random_range(10..60));
     }
+    if seed % 5 == 2 {
+        fuse(&mut workflow.tasks);
+    }
     workflow
+}
+
+/// Gives each task that workers perform a breaker that opens soon, and not for long.
+fn fuse(tasks: &mut [TaskSpec]) {
+    let breaker = Some(BreakerSpec { failures: 2, window_seconds: 60, pause_seconds: 20 });
+    for task in tasks {
+        let task = match &mut task.fan_out {
+            Some(fan_out) => &mut *fan_out.task,
+            None => task,
+        };
+        task.breaker = breaker.filter(|_| !task.kind.is_engine_task());
+    }
 }
 
 /// Behaves the same, but is another version.
@@ -119,6 +140,14 @@ pub(crate) fn small() -> Workflow {
     Workflow { name: "small".into(), tasks: vec![first, second], ..Workflow::default() }
 }
 
+/// One task that takes this long on a worker outside.
+pub(crate) fn long(takes: TimeDelta) -> Workflow {
+    let kind = TaskKind::Bash;
+    let mut task = TaskSpec { name: "long".into(), kind, config: script::lasting(takes), ..usual() };
+    lease(&mut task);
+    Workflow { name: "long".into(), tasks: vec![task], ..Workflow::default() }
+}
+
 fn usual() -> TaskSpec {
     TaskSpec { timeout_seconds: 120, queue: "light".into(), ..TaskSpec::default() }
 }
@@ -132,7 +161,7 @@ fn task(rng: &mut StdRng, index: usize, laborious: bool) -> TaskSpec {
     let shared = rng.random_bool(0.3) && matches!(kind, TaskKind::Noop | TaskKind::Fail | TaskKind::Bash);
     TaskSpec {
         name: format!("t{index}"),
-        kind,
+        kind: kind.clone(),
         depends_on,
         trigger_rule: *RULES.choose(rng).unwrap(),
         when: rng.random_bool(0.15).then(|| condition(rng).to_owned()),
@@ -143,6 +172,7 @@ fn task(rng: &mut StdRng, index: usize, laborious: bool) -> TaskSpec {
             initial_delay_seconds: *[2.0, 2.0, 40.0].choose(rng).unwrap(),
             max_delay_seconds: 90.0,
             jitter: 0.1,
+            ..RetryPolicy::default()
         },
         timeout_seconds: rng.random_range(40..120),
         retry_timeout_seconds: rng.random_bool(0.05).then(|| rng.random_range(10..300)),
@@ -237,6 +267,58 @@ fn fan_out(rng: &mut StdRng) -> FanOut {
     }
 }
 
+/// Says of tasks, and of what fan-outs run, whether they may be repeated after a loss. Drawn apart, so that a seed's workflow is
+/// otherwise what it was.
+fn promise(seed: u64, tasks: &mut [TaskSpec]) {
+    let mut rng = StdRng::seed_from_u64(seed ^ 0x1de_a907);
+    for task in tasks {
+        let idempotent = *[None, Some(true), Some(false)].choose(&mut rng).unwrap();
+        match &mut task.fan_out {
+            Some(fan_out) => fan_out.task.idempotent = idempotent,
+            None => task.idempotent = idempotent,
+        }
+    }
+}
+
+/// In one world of three, lets workers outside lease some of the work. Drawn apart, like promises.
+fn lease_out(seed: u64, tasks: &mut [TaskSpec]) {
+    if !seed.is_multiple_of(3) {
+        return;
+    }
+    let mut rng = StdRng::seed_from_u64(seed ^ 0x1ea_5ed);
+    for task in tasks {
+        match &mut task.fan_out {
+            Some(fan_out) => lease_perhaps(&mut rng, &mut fan_out.task),
+            None => lease_perhaps(&mut rng, task),
+        }
+    }
+}
+
+fn lease_perhaps(rng: &mut StdRng, task: &mut TaskSpec) {
+    let likely = match task.kind {
+        TaskKind::Bash => 0.8,
+        TaskKind::Noop => 0.4,
+        _ => 0.0,
+    };
+    if rng.random_bool(likely) {
+        lease(task);
+    }
+}
+
+/// Lets workers outside lease a task. They enforce its timeout; the server waits far longer than a world lasts.
+fn lease(task: &mut TaskSpec) {
+    (task.queue, task.leased) = (LEASED_QUEUE.into(), true);
+    task.timeout_seconds = 7 * 24 * 60 * 60;
+}
+
+/// Whether workers outside lease tasks of the seed's workflow.
+pub(crate) fn has_leases(seed: u64) -> bool {
+    random(seed)
+        .tasks
+        .iter()
+        .any(|task| task.leased || task.fan_out.as_ref().is_some_and(|fan_out| fan_out.task.leased))
+}
+
 /// A fan-in needs a fan-out that it depends on.
 fn gather(tasks: &mut [TaskSpec]) {
     for index in 0..tasks.len() {
@@ -284,7 +366,7 @@ fn concurrency(rng: &mut StdRng) -> Concurrency {
 fn callback(rng: &mut StdRng) -> Callback {
     let on = [Occasion::Success, Occasion::Failure, Occasion::Retry, Occasion::MissedDeadline];
     let call = if rng.random_bool(0.5) {
-        Call::Message { topic: "news".into(), body: None }
+        Call::Message { topic: "updates".into(), body: None }
     } else {
         Call::Workflow { workflow: "small".into(), inputs: Map::new() }
     };

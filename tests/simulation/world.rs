@@ -1,7 +1,9 @@
 //! One simulated world: instances of each function, one store, one bus, one seed.
 
 mod calls;
+mod deploys;
 mod inject;
+mod leasing;
 mod losses;
 mod overload;
 mod requests;
@@ -24,6 +26,7 @@ use crate::coverage::Moves;
 use crate::fault_points::Points;
 use crate::faults::{Fault, FaultInjector, FaultRates, Tally};
 use crate::instance::{Instance, Shared};
+use crate::leasing::RemoteWorker;
 use crate::observer::Observer;
 use crate::people::{Action, ScheduledAction};
 use crate::plans;
@@ -64,13 +67,20 @@ impl Delivery {
     fn sure(message: Message, not_before: Instant) -> Self {
         Self { sure: true, ..Self::new(message, not_before) }
     }
+
+    /// Whether the world goes on until it has arrived. A trigger's sensor polls forever, and a poll may be hours late; but
+    /// even a poll that the bus gave up on becomes a dead letter.
+    fn must_arrive(&self) -> bool {
+        self.dead.is_some() || !matches!(self.message, Message::PollDue(_))
+    }
 }
 
-/// What a handler serves: a delivery, the scheduler's tick, or a person's action.
+/// What a handler serves: a delivery, the scheduler's tick, a person's action, or the request of a worker outside.
 enum About {
-    Delivery(Delivery),
+    Delivery(Box<Delivery>),
     Tick,
     Action(Action),
+    Worker(u64),
 }
 
 struct Call {
@@ -84,8 +94,10 @@ impl Call {
     fn is_sweep(&self) -> bool {
         match &self.about {
             About::Tick => true,
-            About::Delivery(delivery) => matches!(delivery.message, Message::TimerArmed(_)),
-            About::Action(_) => false,
+            About::Delivery(delivery) => {
+                delivery.dead.is_none() && matches!(delivery.message, Message::TimerArmed(_))
+            }
+            About::Action(_) | About::Worker(_) => false,
         }
     }
 }
@@ -120,6 +132,12 @@ pub(crate) struct World {
     /// How many messages the bus gave up on.
     dead: u64,
     actions: Vec<ScheduledAction>,
+    /// The workers outside, in the order in which they came, and what they are answered.
+    outside: Vec<RemoteWorker>,
+    last_outside: u64,
+    responses: leasing::Responses,
+    /// Whether tasks are leased.
+    has_leases: bool,
     runs: Vec<RunId>,
     start: Instant,
     next_tick: Instant,
@@ -179,6 +197,10 @@ impl World {
             deliveries: Vec::new(),
             dead: 0,
             actions: Vec::new(),
+            outside: Vec::new(),
+            last_outside: 0,
+            responses: Default::default(),
+            has_leases: false,
             runs: Vec::new(),
             start,
             next_tick: start,
@@ -245,10 +267,14 @@ impl World {
         for run in &written {
             self.observer.check_run(*run, self.now())?;
         }
+        if !written.is_empty() && self.has_leases {
+            self.observer.check_offers()?;
+        }
         if !written.is_empty() {
             // Without faults no handler stops between two commits, so the order of turns cannot be observed.
             self.observer.check_slots(!self.faults.is_fault_free())?;
         }
+        self.collect_responses()?;
         self.collect()
     }
 
@@ -267,6 +293,9 @@ impl World {
         if let Some(place) = self.actions.iter().position(|action| action.at <= now) {
             let action = self.actions.swap_remove(place);
             return self.act(action.action);
+        }
+        if let Some(place) = self.due_worker() {
+            return self.drive_worker(place);
         }
         self.inject_faults(now);
         let instances = &self.instances;
@@ -291,8 +320,9 @@ impl World {
         let deliveries = self.deliveries.iter().map(|delivery| delivery.not_before);
         let actions = self.actions.iter().map(|action| action.at);
         let still = self.instances.iter().filter_map(|instance| instance.frozen_until);
+        let workers = self.outside.iter().filter_map(RemoteWorker::next_at);
         let others = [self.shared.time.next_wake(), self.shared.points.next_at(now), Some(self.next_tick)];
-        let all = deliveries.chain(actions).chain(still).chain(others.into_iter().flatten());
+        let all = deliveries.chain(actions).chain(still).chain(workers).chain(others.into_iter().flatten());
         let all = all.chain(self.store_back).chain(self.bus_back).chain(self.wake_ups.iter().copied());
         let next = all.filter(|at| *at > now).min().unwrap_or(self.next_tick);
         let step = TimeDelta::milliseconds(self.rng.random_range(1..2_000));
@@ -320,10 +350,8 @@ impl World {
             self.actions.extend(waiting.into_iter().map(|what| ScheduledAction { at, action: what }));
         }
         // A sweep may wait until the next tick; whether anything is left for it is checked below.
-        let works = self.calls.values().any(|call| !call.is_sweep());
-        // A trigger's sensor polls forever, and a poll may be hours late: one in flight keeps no world from ending.
-        let in_flight = self.deliveries.iter().any(|sent| !matches!(sent.message, Message::PollDue(_)));
-        if in_flight || !self.actions.is_empty() || works {
+        let works = self.calls.values().any(|call| !call.is_sweep()) || !self.outside.is_empty();
+        if self.deliveries.iter().any(Delivery::must_arrive) || !self.actions.is_empty() || works {
             return false;
         }
         let quiet = !self.has_plans || plans::are_quiet(&self.shared.memory, self.start, self.now());

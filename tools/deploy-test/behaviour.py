@@ -1,5 +1,7 @@
 """How the APIs behind resource types differ from a store that keeps what it is given."""
+import copy
 import json
+import re
 
 from project import Refused
 
@@ -20,8 +22,16 @@ def name(type_name, planned):
 
 def write(project, type_name, prior, stored):
     """Creates or changes a resource."""
-    if stored.get("member"):
+    if stored.get("member") and type_name != "google_service_account":
         project.require_member(stored["member"])
+    if prior is None:
+        require_new(project, type_name, stored)
+    for place in ("region", "location"):
+        project.require_region(stored.get(place))
+    if type_name == "google_sql_database_instance" and stored.get("replica_of"):
+        raise Refused("Error 400: backups cannot be enabled on a read replica")
+    if type_name == "google_sql_user" and prior and stored["password_wo_version"] != prior["password_wo_version"]:
+        stored["password_of"] = None
     if type_name == "google_project_service":
         project.state["apis"] = sorted({*project.state["apis"], stored["service"]})
     if type_name == "google_pubsub_topic":
@@ -33,12 +43,39 @@ def write(project, type_name, prior, stored):
         project.require_image(stored["template"][0]["template"][0]["containers"][0]["image"])
 
 
+def require_new(project, type_name, stored):
+    """A name is used once, in an instance if it belongs to one. A binding has the name of what it is about."""
+    field = next((field for field in ("account_id", "repository_id", "secret_id", "name") if stored.get(field)), None)
+    if field is None or type_name.endswith("_iam_member"):
+        return
+    where = {name: stored[name] for name in (field, "instance") if name in stored}
+    if project.find(type_name, **where):
+        raise Refused(f"Error 409: {stored[field]} already exists" + (f" in {stored['instance']}" if "instance" in stored else ""))
+
+
+def imported(project, type_name, name):
+    """What exists under the name by which `terraform import` asks for it."""
+    fields = {
+        "google_sql_database_instance": r"projects/(?P<project>[^/]+)/instances/(?P<name>[^/]+)",
+        "google_sql_database": r"projects/(?P<project>[^/]+)/instances/(?P<instance>[^/]+)/databases/(?P<name>[^/]+)",
+        "google_sql_user": r"(?P<project>[^/]+)/(?P<instance>[^/]+)/(?P<name>[^/]+)",
+    }
+    match = re.fullmatch(fields[type_name], name)
+    found = match and copy.deepcopy(project.find(type_name, **match.groupdict()))
+    # Which version of a password it is, nobody but terraform's state knows.
+    return {**found, "password_wo_version": None} if found and type_name == "google_sql_user" else found
+
+
 def delete(project, type_name, prior):
     """Deletes a resource, or refuses to."""
+    for place in ("region", "location"):
+        project.require_region(prior.get(place))
     if prior.get("deletion_policy") == "ABANDON":
         return
     if prior.get("deletion_protection"):
         raise Refused(f"cannot destroy {prior['name']} without setting deletion_protection=false and running `terraform apply`")
+    if type_name == "google_project_service" and prior.get("disable_on_destroy"):
+        project.state["apis"].remove(prior["service"])
     if type_name == "google_sql_user" and prior["name"] in project.state["owners"]:
         raise Refused(f"Error 400: role \"{prior['name']}\" cannot be dropped because some objects depend on it")
     if type_name == "google_sql_database" and prior["name"] in project.state["uses"]:

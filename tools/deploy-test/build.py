@@ -10,10 +10,13 @@ import yaml
 from project import Refused
 
 # What the images of the steps bring along, besides what every Linux has. The official Rust image has the minimal profile.
+# An advisory about a dependency may be published at any time, such as the day of a first build.
 CARGO = """#!/usr/bin/env bash
-case ${1:-} in fmt | clippy)
+case ${1:-} in
+fmt | clippy)
     component=$([ "$1" = fmt ] && echo rustfmt || echo clippy)
     grep -qsx "$component" "$DEPLOY_TEST_STEP/components" || { echo "error: 'cargo-$1' is not installed for the toolchain '1.95.0-x86_64-unknown-linux-gnu'." >&2; exit 1; } ;;
+deny) [ "$_TEST" = yes ] || { echo "error[unmaintained]: an advisory of today" >&2; exit 1; } ;;
 esac
 """
 RUSTUP = """#!/usr/bin/env bash
@@ -25,13 +28,21 @@ exec python3 "$DEPLOY_TEST_TOOLS/docker.py" "$DEPLOY_TEST_PROJECT" "$@"
 GCLOUD = """#!/usr/bin/env bash
 exec "$DEPLOY_TEST_PYTHON" "$DEPLOY_TEST_TOOLS/gcloud.py" "$DEPLOY_TEST_PROJECT" "$@"
 """
+# Of the gate's tools, only whether they are there is tested.
+PLAIN = """#!/bin/sh
+exit 0
+"""
+NEEDS_TERRAFORM = """#!/usr/bin/env bash
+[ "$(command -v terraform)" = "$PWD/target/tools/terraform" ] || { echo "skipped: terraform is not installed" >&2; exit 3; }
+"""
 IMAGES = {
-    "rust:": {"cargo": CARGO, "rustup": RUSTUP},
+    "hashicorp/terraform:": {"terraform": PLAIN},
+    "rust:": {"cargo": CARGO, "rustup": RUSTUP, "apt-get": PLAIN},
     "gcr.io/cloud-builders/docker": {"docker": DOCKER},
     "gcr.io/google.com/cloudsdktool/google-cloud-cli": {"gcloud": GCLOUD},
 }
 # The gate itself does not run here, only the way it is started is tested. Without Python's packages, the gate skips what needs them.
-STUBS = {"tests/run": 0, "terraform/check/run": 0, "tools/deploy-test/run": 0, ".ci/python": 1}
+STUBS = {"tests/run": PLAIN, "terraform/check/run": NEEDS_TERRAFORM, "tools/deploy-test/run": NEEDS_TERRAFORM, ".ci/python": "#!/bin/sh\nexit 1\n"}
 
 
 def commands(folder, scripts):
@@ -60,8 +71,14 @@ def submit(project, call):
         values[name] = substituted(values[name], values)
     account = substituted(config["serviceAccount"], values).split("/")[-1]
     require_account(project, account, call.flags.get("--gcs-source-staging-dir"))
-    for step in config["steps"]:
-        run_step(project, source, step, values, account)
+    with tempfile.TemporaryDirectory() as folder:
+        # Steps share what they write here, and nothing else.
+        workspace = pathlib.Path(folder) / "workspace"
+        subprocess.run(["cp", "-r", source, workspace], check=True)
+        for stub, script in STUBS.items():
+            commands((workspace / stub).parent, {pathlib.Path(stub).name: script})
+        for step in config["steps"]:
+            run_step(project, workspace, step, values, account)
     print("STATUS: SUCCESS")
     return 0
 
@@ -80,16 +97,12 @@ def require_account(project, account, staging):
             raise Refused(f"{account} does not have storage.objects.get access to gs://{bucket}")
 
 
-def run_step(project, source, step, values, account):
+def run_step(project, workspace, step, values, account):
     tools = next((commands for image, commands in IMAGES.items() if step["name"].startswith(image)), None)
     if tools is None:
         raise Refused(f"the test does not know the image {step['name']}")
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        workspace = folder / "workspace"
-        subprocess.run(["cp", "-r", source, workspace], check=True)
-        for stub, code in STUBS.items():
-            commands((workspace / stub).parent, {pathlib.Path(stub).name: f"#!/usr/bin/env bash\nexit {code}\n"})
         commands(folder / "bin", tools)
         (folder / "script").write_text(step["script"])
         here = pathlib.Path(__file__).parent

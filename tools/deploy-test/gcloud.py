@@ -1,34 +1,67 @@
 """The gcloud command of the test. It knows the commands that this repository uses, with the flags that gcloud 528 has for
-them, and does to the project what gcloud would.
+them (sdk.py compares both), and does to the project what gcloud would.
 
 usage: gcloud.py PROJECT.json ARGUMENT...      as the account $DEPLOY_TEST_ACCOUNT, or else as an owner"""
 import os
 import re
 import sys
 
+import cloud_run
+import cloud_sql
+from language import kept, printed
 from project import Project, Refused
 
 # Commands, each with its flags besides --project and --quiet.
 COMMANDS = {
+    "auth print-identity-token": {"--audiences", "--include-email", "--impersonate-service-account"},
+    "artifacts docker images describe": set(),
+    "beta run worker-pools describe": {"--region", "--format"},
+    "beta run worker-pools list": {"--region", "--filter", "--format"},
+    "beta run worker-pools update": {"--region", "--image"},
+    "iam service-accounts add-iam-policy-binding": {"--member", "--role"},
+    "iam service-accounts create": set(),
+    "iam service-accounts disable": set(),
+    "iam service-accounts list": {"--filter", "--format"},
     "services enable": set(),
     "beta services identity create": {"--service"},
     "builds submit": {"--config", "--gcs-source-staging-dir", "--substitutions", "--machine-type"},
+    "pubsub subscriptions list": {"--filter", "--format"},
+    "pubsub subscriptions modify-push-config": {"--push-endpoint"},
     "run jobs update": {"--region", "--image"},
-    "run jobs execute": {"--region", "--wait", "--update-env-vars"},
+    "run jobs execute": {"--region", "--wait", "--update-env-vars", "--args"},
     "run services list": {"--region", "--filter", "--format"},
     "run services describe": {"--region", "--format"},
-    "run services update": {"--region", "--image", "--no-traffic", "--tag", "--revision-suffix"},
+    "run services update": {"--region", "--image", "--no-traffic", "--tag", "--revision-suffix", "--ingress"},
     "run services update-traffic": {"--region", "--to-latest", "--to-tags", "--update-tags", "--set-tags", "--remove-tags", "--clear-tags"},
-    "sql instances clone": {"--point-in-time"},
-    "sql instances describe": {"--format"},
+    "scheduler jobs pause": {"--location"},
+    "scheduler jobs resume": {"--location"},
+    "sql backups list": {"--instance", "--filter", "--format"},
+    "sql backups restore": {"--backup-instance", "--restore-instance", "--async", "--format"},
+    "sql instances clone": {"--point-in-time", "--async", "--format"},
+    "sql instances create": {"--master-instance-name", "--region", "--no-assign-ip"},
     "sql instances delete": set(),
+    "sql instances describe": {"--format"},
+    "sql instances list": {"--filter", "--format"},
+    "sql instances patch": {"--no-deletion-protection", "--no-retain-backups-on-delete"},
+    "sql instances promote-replica": set(),
+    "sql operations wait": {"--timeout"},
     "sql users set-password": {"--instance", "--password"},
+    "tasks queues pause": {"--location"},
+    "tasks queues resume": {"--location"},
 }
-TRAFFIC = 'value(status.traffic.map().format("{0}={1}",revisionName,tag).flatten())'
+
+
+def with_flags_file(arguments):
+    """The arguments, with those that a file has instead of the command line, as a name and a text on each line."""
+    if "--flags-file=-" not in arguments:
+        return arguments
+    flags = [re.fullmatch(r'(--[a-z-]+): "(.*)"', line).groups() for line in sys.stdin.read().splitlines()]
+    return [argument for argument in arguments if argument != "--flags-file=-"] + [f"{name}={value}" for name, value in flags]
 
 
 class Call:
     def __init__(self, arguments):
+        arguments = with_flags_file(arguments)
         words = [argument for argument in arguments if not argument.startswith("--")]
         self.command = next((name for name in sorted(COMMANDS, key=len, reverse=True) if words[: len(name.split())] == name.split()), None)
         if self.command is None:
@@ -41,29 +74,18 @@ class Call:
         self.account = os.environ.get("DEPLOY_TEST_ACCOUNT")
 
     def map(self, flag):
-        return dict(pair.split("=") for pair in self.flags.get(flag, "").split(",") if pair)
+        return dict(pair.split("=", 1) for pair in self.flags.get(flag, "").split(",") if pair)
 
-
-def service_named(project, name):
-    found = project.find("google_cloud_run_v2_service", name=name)
-    if found is None:
-        raise Refused(f"Cannot find service [{name}]")
-    return found
-
-
-def require_deployer(project, call, account):
-    """The account that deploys needs a role on the project, and the right to act as the account of what is deployed."""
-    if call.account is None:
-        return
-    if not project.granted("google_project_iam_member", "roles/run.developer", call.account):
-        raise Refused(f"PERMISSION_DENIED: {call.account} may not deploy")
-    acting = project.granted("google_service_account_iam_member", "roles/iam.serviceAccountUser", call.account, service_account_id=f"projects/{project.project_id()}/serviceAccounts/{account}")
-    if not acting:
-        raise Refused(f"Permission 'iam.serviceaccounts.actAs' denied on service account {account}")
+    def print_each(self, resources):
+        """Prints the resources that the filter keeps, in the format that is asked for."""
+        for resource in resources:
+            if kept(resource, self.flags["--filter"]):
+                print(printed(resource, self.flags["--format"]))
 
 
 def services_enable(project, call):
     project.state["apis"] = sorted({*project.state["apis"], *call.names})
+    print(f'Operation "operations/acat.p2-123456789012-{project.next_number()}" finished successfully.')
 
 
 def beta_services_identity_create(project, call):
@@ -73,122 +95,69 @@ def beta_services_identity_create(project, call):
     print(f"Service identity created: service-123456789012@{agent}.iam.gserviceaccount.com")
 
 
-def run_jobs_update(project, call):
-    job = project.find("google_cloud_run_v2_job", name=call.names[0])
-    if job is None:
-        raise Refused(f"Job [{call.names[0]}] could not be found.")
-    project.require_image(call.flags["--image"])
-    inner = job["template"][0]["template"][0]
-    require_deployer(project, call, inner["service_account"])
-    inner["containers"][0]["image"] = call.flags["--image"]
-    # gcloud forces a pull of the image by a label.
-    job["template"][0]["labels"] = {"client.knative.dev/nonce": str(project.next_number())}
-    job["client"], job["client_version"] = "gcloud", "528.0.0"
+def paused(kind, state):
+    def change(project, call):
+        found = project.find(kind, name=call.names[0])
+        if found is None:
+            raise Refused(f"NOT_FOUND: {call.names[0]}")
+        project.state["paused"] = sorted({*project.state["paused"], found["id"]} if state else {*project.state["paused"]} - {found["id"]})
+
+    return change
 
 
-def run_jobs_execute(project, call):
-    job = project.find("google_cloud_run_v2_job", name=call.names[0])
-    if job is None:
-        raise Refused(f"Job [{call.names[0]}] could not be found.")
-    project.require_image(job["template"][0]["template"][0]["containers"][0]["image"])
-    if "--update-env-vars" not in call.flags:
-        project.migrate()
-    print(f"Execution [{call.names[0]}-{project.next_number():05}] has successfully completed.")
+scheduler_jobs_pause, scheduler_jobs_resume = (paused("google_cloud_scheduler_job", state) for state in (True, False))
+tasks_queues_pause, tasks_queues_resume = (paused("google_cloud_tasks_queue", state) for state in (True, False))
 
 
-def run_services_list(project, call):
-    label, value = re.fullmatch(r"metadata\.labels\.(\w+)=(.+)", call.flags["--filter"]).groups()
-    if call.flags["--format"] != "value(metadata.name)":
-        raise Refused(f"the test does not know the format {call.flags['--format']}")
-    names = [service["name"] for service in project.of_type("google_cloud_run_v2_service") if (service["labels"] or {}).get(label) == value]
-    print("\n".join(sorted(names)))
+def pubsub_subscriptions_list(project, call):
+    call.print_each(
+        {"name": f"projects/{subscription['project']}/subscriptions/{subscription['name']}", "pushConfig": {"oidcToken": {"serviceAccountEmail": token["service_account_email"]}}}
+        for subscription in project.of_type("google_pubsub_subscription")
+        for push in subscription["push_config"]
+        for token in push["oidc_token"]
+    )
 
 
-def run_services_describe(project, call):
-    service, form = service_named(project, call.names[0]), call.flags["--format"]
-    targets = [(revision["name"], tag) for revision in project.state["revisions"][service["name"]] for tag in revision["tags"]]
-    serving = [(revision["name"], None) for revision in project.state["revisions"][service["name"]] if revision["percent"]]
-    printed = {
-        "value(status.latestCreatedRevisionName)": service["latest_created_revision"],
-        "value(status.traffic[].tag)": ";".join([*(tag for _, tag in targets), ""]),
-        TRAFFIC: ",".join(f"{revision}={tag}" for revision, tag in targets + serving),
-    }
-    if form not in printed:
-        raise Refused(f"the test does not know the format {form}")
-    print(printed[form])
+def pubsub_subscriptions_modify_push_config(project, call):
+    subscription = project.find("google_pubsub_subscription", name=call.names[0].rpartition("/")[2])
+    if subscription is None or call.flags["--push-endpoint"]:
+        raise Refused(f"the test does not know what to change of {call.names[0]}")
+    subscription["push_config"] = []
 
 
-def run_services_update(project, call):
-    service = service_named(project, call.names[0])
-    template = service["template"][0]
-    require_deployer(project, call, template["service_account"])
-    template["containers"][0]["image"] = call.flags["--image"]
-    suffix = call.flags.get("--revision-suffix") or (f"{project.next_number():05}-abc" if "--tag" in call.flags else None)
-    # A name is chosen by gcloud if there is a tag or a suffix; otherwise a label forces a new revision.
-    template["revision"] = f"{service['name']}-{suffix}" if suffix else None
-    template["labels"] = {"client.knative.dev/nonce": str(project.next_number())}
-    service["client"], service["client_version"] = "gcloud", "528.0.0"
-    if "--no-traffic" in call.flags:
-        service["follows_latest"] = False
-    revision = project.release(service)
-    if "--tag" in call.flags:
-        tag(project, service["name"], call.flags["--tag"], revision)
+def iam_service_accounts_create(project, call):
+    project.require_api("iam")
+    project.state["accounts"].append(f"{call.names[0]}@{call.flags['--project']}.iam.gserviceaccount.com")
+    print(f"Created service account [{call.names[0]}].")
 
 
-def tag(project, service, name, revision):
-    for each in project.state["revisions"][service]:
-        each["tags"] = [other for other in each["tags"] if other != name] + ([name] if each["name"] == revision else [])
+def iam_service_accounts_add_iam_policy_binding(project, call):
+    if call.names[0] not in project.state["accounts"]:
+        raise Refused(f"NOT_FOUND: service account {call.names[0]} does not exist")
+    project.state["impersonators"].append([call.flags["--member"], call.flags["--role"], call.names[0]])
+    print(f"Updated IAM policy for serviceAccount [{call.names[0]}].")
 
 
-def run_services_update_traffic(project, call):
-    service = service_named(project, call.names[0])
-    revisions = project.state["revisions"][service["name"]]
-    if "--set-tags" in call.flags or "--clear-tags" in call.flags:
-        for revision in revisions:
-            revision["tags"] = []
-    for revision in revisions:
-        revision["tags"] = [name for name in revision["tags"] if name not in call.flags.get("--remove-tags", "").split(",")]
-    for name, revision in {**call.map("--set-tags"), **call.map("--update-tags")}.items():
-        if revision not in [each["name"] for each in revisions]:
-            raise Refused(f"Revision '{revision}' not found.")
-        if len(name) + len(service["name"]) > 46:
-            raise Refused(f"Traffic tag '{name}' is too long for service {service['name']}")
-        tag(project, service["name"], name, revision)
-    if "--to-latest" in call.flags:
-        service["follows_latest"] = True
-        project.route(service["name"], service["latest_created_revision"])
-    for name, percent in call.map("--to-tags").items():
-        target = next((revision["name"] for revision in revisions if name in revision["tags"]), None)
-        if target is None or percent != "100":
-            raise Refused(f"no revision has the tag {name}")
-        service["follows_latest"] = False
-        project.route(service["name"], target)
+def iam_service_accounts_list(project, call):
+    call.print_each({"email": account["email"]} for account in project.of_type("google_service_account"))
 
 
-def sql_instances_clone(project, call):
-    source, target = call.names
-    if project.find("google_sql_database_instance", name=source) is None:
-        raise Refused(f"The Cloud SQL instance {source} does not exist.")
-    if not re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", call.flags["--point-in-time"]):
-        raise Refused(f"Invalid value for [--point-in-time]: {call.flags['--point-in-time']}")
-    project.state.setdefault("clones", {})[target] = source
+def iam_service_accounts_disable(project, call):
+    account = project.find("google_service_account", email=call.names[0])
+    if account is None:
+        raise Refused(f"NOT_FOUND: service account {call.names[0]} does not exist")
+    account["disabled"] = True
 
 
-def sql_instances_describe(project, call):
-    known = {instance["name"] for instance in project.of_type("google_sql_database_instance")} | project.state.get("clones", {}).keys()
-    if call.names[0] not in known:
-        raise Refused(f"The Cloud SQL instance {call.names[0]} does not exist.")
-    print({"value(state)": "RUNNABLE", "value(ipAddresses[0].ipAddress)": "10.100.0.3"}[call.flags["--format"]])
-
-
-def sql_instances_delete(project, call):
-    if project.state.get("clones", {}).pop(call.names[0], None) is None:
-        raise Refused(f"{call.names[0]} is not a clone")
-
-
-def sql_users_set_password(project, call):
-    if call.flags["--instance"] not in project.state.get("clones", {}):
-        raise Refused("the password of an instance that serves must not change")
+def auth_print_identity_token(project, call):
+    """Only a service account has tokens for an audience of one's choice, and even an owner needs a role to use one."""
+    account = call.flags.get("--impersonate-service-account")
+    if account is None:
+        raise Refused("Invalid account type for `--audiences`. Requires valid service account.")
+    project.require_api("iamcredentials")
+    if ["user:ada@example.com", "roles/iam.serviceAccountTokenCreator", account] not in project.state["impersonators"]:
+        raise Refused("PERMISSION_DENIED: Permission 'iam.serviceAccounts.getOpenIdToken' denied")
+    print(f"{account} {call.flags['--audiences']}" if "--include-email" in call.flags else call.flags["--audiences"])
 
 
 def main():
@@ -200,11 +169,13 @@ def main():
 
             return build.submit(Project(project_file), call)
         with Project(project_file).opened() as project:
-            globals()[call.command.replace(" ", "_").replace("-", "_")](project, call)
+            name = call.command.replace(" ", "_").replace("-", "_")
+            project.require_region(call.flags.get("--region") or call.flags.get("--location"))
+            return {**vars(cloud_run), **vars(cloud_sql), **globals()}[name](project, call) or 0
     except Refused as refusal:
         print(f"ERROR: (gcloud.{'.'.join(arguments[:3])}) {refusal}", file=sys.stderr)
         return 1
-    return 0
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())

@@ -4,6 +4,7 @@ import contextlib
 import copy
 import fcntl
 import json
+import os
 import pathlib
 
 NUMBER = "123456789012"
@@ -39,12 +40,13 @@ class Refused(Exception):
 class Project:
     def __init__(self, file):
         self.file = pathlib.Path(file)
+        self.last_seen = (None, None)
 
     @classmethod
     def empty(cls, file):
         """An empty project: no API is enabled and nothing exists."""
         project = cls(file)
-        state = {"apis": [], "agents": [], "images": {}, "resources": {}, "revisions": {}, "owners": [], "uses": [], "count": 0}
+        state = {"apis": [], "agents": [], "images": {}, "resources": {}, "revisions": {}, "owners": [], "uses": [], "count": 0, "clones": {}, "backups": [], "paused": [], "accounts": [], "impersonators": [], "members": [], "lost": []}
         project.file.write_text(json.dumps(state))
         return project
 
@@ -58,6 +60,16 @@ class Project:
             file.seek(0)
             file.write(json.dumps(state))
             file.truncate()
+            self.last_seen = (None, None)
+
+    def seen(self):
+        """The project's state, which the caller does not change. Terraform reads every resource by itself."""
+        with self.file.open() as file:
+            fcntl.flock(file, fcntl.LOCK_SH)
+            version, last_seen = os.fstat(file.fileno()).st_mtime_ns, self.last_seen
+            if last_seen[0] != version:
+                self.last_seen = last_seen = (version, State(json.loads(file.read())))
+        return last_seen[1]
 
 
 class State:
@@ -76,12 +88,20 @@ class State:
         if resource_type.startswith("google_project"):
             self.require_api("cloudresourcemanager")
 
+    def require_region(self, region):
+        if region in self.state["lost"]:
+            raise Refused(f"Error 503: {region} is unavailable")
+
     def require_member(self, member):
         """A binding may only name accounts that exist."""
         if member.startswith("serviceAccount:service-"):
             agent = member.split("@")[1].split(".")[0]
             if agent not in self.state["agents"]:
                 raise Refused(f"Error 400: Service account {member} does not exist")
+        elif member.startswith("serviceAccount:"):
+            email = member.removeprefix("serviceAccount:")
+            if email not in self.state["accounts"] and self.find("google_service_account", email=email) is None:
+                raise Refused(f"Error 400: Service account {email} does not exist.")
 
     def granted(self, resource_type, role, account, **where):
         """Whether terraform has granted that role to an account."""
@@ -152,6 +172,7 @@ class State:
             each["percent"] = 100 if each["name"] == revision else 0
 
     def require_image(self, image):
+        self.require_region(image.split("-docker.pkg.dev/")[0])
         if image not in self.state["images"]:
             raise Refused(f"Image '{image}' not found.")
 
@@ -170,9 +191,54 @@ class State:
 
     # --- Cloud SQL
 
-    def migrate(self):
-        """The migration makes its user the owner of tables, and functions connect."""
-        user = self.find("google_sql_user", type=None) or self.of_type("google_sql_user")[0]
-        self.state["owners"] = [user["name"]]
-        self.state["owners"] += [each["name"] for each in self.of_type("google_sql_user") if each.get("type") == "CLOUD_IAM_SERVICE_ACCOUNT"]
+    def restore(self, source, name):
+        """Clones an instance with its databases and users, and waits for the clone."""
+        for identity, entry in list(self.state["resources"].items()):
+            value = copy.deepcopy(entry["value"])
+            field = {"google_sql_database_instance": "name", "google_sql_database": "instance", "google_sql_user": "instance"}.get(entry["type"])
+            if field and value[field] == source:
+                value[field], value["id"] = name, f"{identity}-{name}"
+                if entry["type"] == "google_sql_database_instance":
+                    value["connection_name"] = f"{value['project']}:{value['region']}:{name}"
+                self.put(value["id"], entry["type"], value)
+
+    def of_instance(self, kind, name):
+        return {entry["value"]["name"]: entry["value"] for entry in self.state["resources"].values() if entry["type"] == kind and entry["value"]["instance"] == name}
+
+    def replace_content(self, source, target):
+        """Gives an instance the databases and users of another one, with their rights and passwords, instead of its own."""
+        for kind in ("google_sql_database", "google_sql_user"):
+            theirs, ours = self.of_instance(kind, source), self.of_instance(kind, target)
+            for name in ours.keys() - theirs.keys():
+                self.remove(ours[name]["id"])
+                self.state["members"] = [member for member in self.state["members"] if member != name]
+            for name in theirs.keys() - ours.keys():
+                identity = f"{theirs[name]['id']}-{target}"
+                self.put(identity, kind, {**copy.deepcopy(theirs[name]), "instance": target, "id": identity})
+        self.set_password_of(target, source)
+
+    def set_password_of(self, instance, source):
+        """The user of an instance has a password that another installation knows."""
+        self.of_instance("google_sql_user", instance)["ebbflow"]["password_of"] = source
+
+    def remove_instance(self, name):
+        for identity, entry in list(self.state["resources"].items()):
+            if (entry["type"], entry["value"].get("name")) == ("google_sql_database_instance", name):
+                self.remove(identity)
+            if entry["type"] in ("google_sql_database", "google_sql_user") and entry["value"]["instance"] == name:
+                self.remove(identity)
+
+    def uses_database(self, name):
+        """The services that serve with this instance."""
+        serving = [(service, revision) for service, revisions in self.state["revisions"].items() for revision in revisions if revision["percent"]]
+        return [service for service, revision in serving if any(volume["cloud_sql_instance"] and volume["cloud_sql_instance"][0]["instances"][0].endswith(f":{name}") for volume in revision["config"]["volumes"])]
+
+    def migrate(self, job):
+        """The migration makes its user the owner of tables and lets others assume its role; functions connect."""
+        instance = job["template"][0]["template"][0]["volumes"][0]["cloud_sql_instance"][0]["instances"][0].split(":")[-1]
+        if self.of_instance("google_sql_user", instance)["ebbflow"].get("password_of"):
+            raise Refused('password authentication failed for user "ebbflow"')
+        self.state["owners"] = [user["name"] for user in self.of_type("google_sql_user") if user.get("type") in (None, "CLOUD_IAM_SERVICE_ACCOUNT")]
         self.state["uses"] = [database["name"] for database in self.of_type("google_sql_database")]
+        granted = next((env["value"] for env in job["template"][0]["template"][0]["containers"][0]["env"] if env["name"] == "EBB_GRANT_TO"), "")
+        self.state["members"] = sorted({*self.state["members"], *granted.split(",")})

@@ -38,12 +38,12 @@ class ProjectProvider(Provider):
 
     def ReadResource(self, request, context):
         state = unpack(request.current_state)
-        with self.project.opened() as project:
-            stored = project.get(state["id"])
+        stored = self.project.seen().get(state["id"])
         if stored is None:
             return pb.StateResponse(state=pack(None))
         seen = behaviour.seen(request.type_name, stored)
-        return pb.StateResponse(state=pack({name: seen.get(name) for name in state}))
+        # Only terraform's state knows which version was written of what nobody can read.
+        return pb.StateResponse(state=pack({name: state[name] if name.endswith("_wo_version") else seen.get(name) for name in state}))
 
     def PlanResourceChange(self, request, context):
         value, prior = unpack(request.proposed_new_state), unpack(request.prior_state)
@@ -83,6 +83,17 @@ class ProjectProvider(Provider):
         seen = behaviour.seen(type_name, stored)
         # What is only computed comes from the API, the rest is as planned: terraform compares the two.
         return pb.ApplyResponse(new_state=pack({name: seen.get(name) for name in planned}), legacy_type_system=True)
+
+    def ImportResourceState(self, request, context):
+        with self.project.opened() as project:
+            stored = behaviour.imported(project, request.type_name, request.id)
+        if stored is None:
+            problem = pb.Diagnostic(severity=1, summary=f"Cannot import non-existent remote object {request.id}")
+            return pb.ImportResponse(diagnostics=[problem])
+        block = self.block(request.type_name)
+        names = [*block.get("attributes", {}), *block.get("block_types", {})]
+        state = without(block, {name: stored.get(name) for name in names}, "write_only")
+        return pb.ImportResponse(imported_resources=[pb.ImportResponse.Resource(type_name=request.type_name, state=pack(state))])
 
     def ReadDataSource(self, request, context):
         value = unpack(request.config)

@@ -1,4 +1,4 @@
-//! Arguments about limits and tenants.
+//! Arguments about limits, circuit breakers and tenants.
 
 use clap::{Args, Subcommand};
 
@@ -41,6 +41,24 @@ fn slots(text: &str) -> Result<Slots, String> {
         "none" => Ok(Slots(None)),
         _ => text.parse().map(|slots| Slots(Some(slots))).map_err(|_| "expected a number or `none`".into()),
     }
+}
+
+/// Which circuit breakers to show, or to reset.
+#[derive(Args, Clone, Debug)]
+pub struct Breakers {
+    /// What to do [default: list those that are open or had a failure within a day]
+    #[command(subcommand)]
+    pub action: Option<BreakerAction>,
+}
+
+/// What to do about circuit breakers.
+#[derive(Subcommand, Clone, Debug)]
+pub enum BreakerAction {
+    /// Close a breaker in all processes and forget its failures
+    Reset {
+        /// Id of the breaker, as listed
+        id: i64,
+    },
 }
 
 /// Which tenants to show, or what to set.

@@ -14,6 +14,14 @@ pub enum Run {
         /// Id of the run
         id: RunId,
     },
+    /// Show the attempts of a task: worker, exit code, error, decision and time of the next one
+    #[command(after_help = "Example:\n  ebb run attempts RUN load")]
+    Attempts {
+        /// Id of the run
+        id: RunId,
+        /// Name of the task
+        task: String,
+    },
     /// Show progress until the run has ended; the exit code is 1 if it failed or was cancelled
     Watch {
         /// Id of the run

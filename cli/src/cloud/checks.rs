@@ -96,7 +96,7 @@ fn maintenance(instance: &DatabaseInstance, settings: &Settings, now: Instant) -
         (None, None) => "none scheduled, and Google chooses when: there is no window".to_owned(),
     };
     let is_soon = scheduled.is_some_and(|at| at > now && at < now + NOTICE);
-    let advice = "the database restarts then, and functions answer 503 for a minute: reschedule it if that does not fit \
+    let advice = "the database restarts then, and functions answer 503 for a minute: reschedule it to a better time \
                   (`gcloud sql reschedule-maintenance`)";
     CheckView::new(
         "database maintenance",

@@ -17,6 +17,13 @@ use super::checks::window_days;
 /// How often to ask whether the clone is there, which takes minutes.
 const POLL_INTERVAL: TimeDelta = TimeDelta::seconds(2);
 
+/// Moves the users to the clone, which has them all: that of the migration, those of functions that log in through IAM, and people.
+const USERS: &str = r#"users=$(terraform state list | grep 'google_sql_user\.')
+for user in $users; do
+  name=$(terraform state show -no-color "$user" | sed -n 's/^ *name *= "\(.*\)"$/\1/p')
+  terraform state rm "$user" && terraform import "$user" "INSTANCE/$name"
+done"#;
+
 /// A database as it was at an instant.
 #[derive(Serialize, Debug)]
 pub struct Restored {
@@ -102,10 +109,7 @@ impl fmt::Display for Restored {
             "`{instance}` is `{source}` as of {to}. It is at {connection_name}. Nothing uses it yet.\n"
         )?;
         writeln!(f, "To move the installation to it:")?;
-        writeln!(
-            f,
-            "  terraform state rm {module}_database_instance.this {module}_database.this {module}_user.functions"
-        )?;
+        writeln!(f, "  terraform state rm {module}_database_instance.this {module}_database.this")?;
         writeln!(
             f,
             "  terraform import {module}_database_instance.this projects/{project}/instances/{instance}"
@@ -114,12 +118,18 @@ impl fmt::Display for Restored {
             f,
             "  terraform import {module}_database.this projects/{project}/instances/{instance}/databases/ebbflow"
         )?;
-        writeln!(f, "  terraform import {module}_user.functions {project}/{instance}/ebbflow")?;
+        for line in USERS.lines() {
+            writeln!(f, "  {}", line.replace("INSTANCE", &format!("{project}/{instance}")))?;
+        }
         writeln!(
             f,
             "  set database.instance = \"{instance}\", raise database.password_version by one, and apply"
         )?;
-        writeln!(f, "  ebb doctor --cloud --instance {instance}\n")?;
-        write!(f, "To give it up: gcloud sql instances delete {instance} --project={project}")
+        writeln!(f, "  run the command in terraform's output `migrate_command`")?;
+        writeln!(f, "  ebb doctor --cloud --project {project} --instance {instance}\n")?;
+        // A clone is as protected as its original.
+        writeln!(f, "To give it up:")?;
+        writeln!(f, "  gcloud sql instances patch {instance} --no-deletion-protection --project={project}")?;
+        write!(f, "  gcloud sql instances delete {instance} --project={project}")
     }
 }

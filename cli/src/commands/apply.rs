@@ -18,8 +18,8 @@ use crate::files;
 use crate::output::{self, Colour, Palette};
 
 pub(super) async fn run(shared: &Shared, arguments: &Apply) -> Result<ExitCode> {
-    let files = files::read(&arguments.folder)?;
-    let compiled = language::compile(&files);
+    let definitions = files::read(&arguments.folder)?;
+    let compiled = definitions.compile();
     if !compiled.diagnostics.is_empty() {
         match shared.json {
             true => output::json(&json!({"valid": false, "diagnostics": compiled.diagnostics}))?,
@@ -31,7 +31,7 @@ pub(super) async fn run(shared: &Shared, arguments: &Apply) -> Result<ExitCode> 
     if arguments.prune {
         reject_empty_folder(compiled.definitions.len())?;
     }
-    let body = Files { files: files.into_iter().map(File::from).collect() };
+    let body = Files { files: definitions.files.into_iter().map(File::from).collect() };
     let client = connect(shared)?;
     let done: Registration = client.post(&["workflows"], HeaderMap::new(), &body).await?;
     let archived = if arguments.prune { archive_others(&client, &done).await? } else { Vec::new() };

@@ -60,7 +60,7 @@ async fn show(shared: &Shared, id: &str) -> Result<()> {
     if shared.json {
         return Ok(output::json(&dead_letter)?);
     }
-    let kind = dead_letter.kind.as_deref().unwrap_or("not one of our messages: it can only be discarded");
+    let kind = dead_letter.kind.as_deref().unwrap_or("not an Ebbflow message: it can only be discarded");
     let mut rows = vec![
         vec!["id".into(), dead_letter.id],
         vec!["at".into(), output::time(dead_letter.at)],
@@ -117,7 +117,7 @@ async fn act_on_all(
     output::line(format!("{prefix}{done_word} {done} dead letters"))?;
     if !left.is_empty() {
         let left = left.join(", ");
-        output::line(format!("these are not our messages and can only be discarded: {left}"))?;
+        output::line(format!("these are not Ebbflow messages and can only be discarded: {left}"))?;
     }
     Ok(())
 }

@@ -4,20 +4,21 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Result, anyhow, bail};
-use language::{Compilation, SourceFile};
+use language::Compilation;
 use model::Workflow;
 use serde_json::{Value, json};
 
 use super::{FAILED, validate};
 use crate::args::{Graph, Shared};
-use crate::{files, output};
+use crate::files::{self, Definitions};
+use crate::output;
 
 pub(super) fn run(shared: &Shared, arguments: &Graph) -> Result<ExitCode> {
-    let (files, name) = find(arguments)?;
-    let mut compiled = language::compile(&files);
+    let (definitions, name) = find(&arguments.workflow, &arguments.workflows)?;
+    let mut compiled = definitions.compile();
     let found = compiled.definitions.iter().position(|definition| definition.workflow.name == name);
     let Some(at) = found else {
-        return not_found(&compiled, &files, &name);
+        return not_found(&compiled, &definitions, &name);
     };
     let graph = engine::Graph::compile(compiled.definitions.swap_remove(at).workflow)?;
     if shared.json {
@@ -31,28 +32,27 @@ pub(super) fn run(shared: &Shared, arguments: &Graph) -> Result<ExitCode> {
 }
 
 /// The files to read, and the name of the workflow.
-fn find(arguments: &Graph) -> Result<(Vec<SourceFile>, String)> {
-    let path = &arguments.workflow;
+pub(super) fn find(path: &Path, folder: &Path) -> Result<(Definitions, String)> {
     if !is_file(path) {
-        return Ok((files::read(&arguments.workflows)?, path.display().to_string()));
+        return Ok((files::read(folder)?, path.display().to_string()));
     }
-    let files = files::read_all(std::slice::from_ref(path))?;
-    let name = files.iter().find_map(files::workflow_name);
+    let definitions = files::read_all(&[path.to_owned()])?;
+    let name = definitions.workflow_names().pop_first();
     let name =
         name.ok_or_else(|| anyhow!("{} is a reusable task or a template, not a workflow", path.display()))?;
-    Ok((files, name))
+    Ok((definitions, name))
 }
 
 /// Whether it is a path: names of workflows contain neither dots nor slashes.
-fn is_file(path: &Path) -> bool {
+pub(super) fn is_file(path: &Path) -> bool {
     path.extension().is_some() || path.components().count() > 1
 }
 
 /// Reports that there is no such workflow, or that its file has problems.
-fn not_found(compiled: &Compilation, files: &[SourceFile], name: &str) -> Result<ExitCode> {
-    let mut names: Vec<String> = files.iter().filter_map(files::workflow_name).collect();
-    if !names.iter().any(|known| known == name) {
-        names.sort();
+pub(super) fn not_found(compiled: &Compilation, definitions: &Definitions, name: &str) -> Result<ExitCode> {
+    let names = definitions.workflow_names();
+    if !names.contains(name) {
+        let names: Vec<String> = names.into_iter().collect();
         bail!("there is no workflow `{name}`; expected one of {}", names.join(", "));
     }
     validate::print_problems(compiled)?;

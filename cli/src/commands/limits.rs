@@ -3,8 +3,10 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use api::limits::{ContenderView, LimitBody, LimitDetail, LimitList, LimitView, ShareView};
+use api::limits::{ContenderView, LimitBody, LimitDetail, LimitView, ShareView};
+use api::page::Page;
 use reqwest::header::HeaderMap;
+use serde::Serialize;
 
 use super::connect;
 use crate::args::{LimitAction, Limits, Shared};
@@ -12,24 +14,30 @@ use crate::output;
 
 pub(super) async fn run(shared: &Shared, arguments: Limits) -> Result<ExitCode> {
     let client = connect(shared)?;
-    let limits: LimitList = match arguments.action {
-        None => client.get(&["limits"], &[]).await?,
+    let limits = match arguments.action {
+        None => client.all::<LimitView>(&["limits"]).await?,
         Some(LimitAction::Show { kind, name }) => {
             let detail: LimitDetail = client.get(&["limits", &kind, &name], &[]).await?;
             return show(shared, &detail);
         }
         Some(LimitAction::Set { kind, name, slots }) => {
             let body = LimitBody { slots: slots.0 };
-            client.post(&["limits", &kind, &name], HeaderMap::new(), &body).await?
+            let set: LimitView = client.post(&["limits", &kind, &name], HeaderMap::new(), &body).await?;
+            return print(shared, &set, std::slice::from_ref(&set));
         }
     };
+    let page = Page { items: limits, next_cursor: None };
+    print(shared, &page, &page.items)
+}
+
+fn print(shared: &Shared, whole: &impl Serialize, limits: &[LimitView]) -> Result<ExitCode> {
     if shared.json {
-        output::json(&limits)?;
-    } else if limits.items.is_empty() {
+        output::json(whole)?;
+    } else if limits.is_empty() {
         output::line("no limits yet: a limit exists once a task needs it")?;
     } else {
-        output::line(table(&limits.items))?;
-        for limit in limits.items.iter().filter(|limit| !limit.fairness_groups.is_empty()) {
+        output::line(table(limits))?;
+        for limit in limits.iter().filter(|limit| !limit.fairness_groups.is_empty()) {
             output::line(format!("\nwait queue of the {} `{}`", limit.kind, limit.name))?;
             output::line(shares(&limit.fairness_groups))?;
         }

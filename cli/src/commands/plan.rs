@@ -77,7 +77,7 @@ struct Unfinished {
 }
 
 pub(super) async fn run(shared: &Shared, arguments: &Arguments) -> Result<ExitCode> {
-    let compiled = language::compile(&files::read(&arguments.folder)?);
+    let compiled = files::read(&arguments.folder)?.compile();
     if !compiled.diagnostics.is_empty() {
         return report_problems(shared, &compiled);
     }

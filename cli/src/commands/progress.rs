@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use api::views::EventView;
+use api::views::{EventView, ProgressView};
 use chrono::TimeDelta;
 use model::{EventKind, Instant, RunState, TaskState};
 use serde_json::Value;
@@ -27,6 +27,7 @@ struct Line {
     since: Option<Instant>,
     note: String,
     children: Option<Children>,
+    reported: Option<ProgressView>,
 }
 
 /// The progress of a fan-out's children.
@@ -61,7 +62,8 @@ impl Progress {
     /// A run with these tasks, before its first event.
     pub(super) fn new(names: impl IntoIterator<Item = String>) -> Self {
         let (state, attempt, since) = (TaskState::Pending, 0, None);
-        let pending = |name| Line { name, state, attempt, since, note: String::new(), children: None };
+        let pending =
+            |name| Line { name, state, attempt, since, note: String::new(), children: None, reported: None };
         let tasks: Vec<Line> = names.into_iter().map(pending).collect();
         let places = tasks.iter().enumerate().map(|(place, task)| (task.name.clone(), place)).collect();
         Self { tasks, places, end: None }
@@ -90,7 +92,31 @@ impl Progress {
         task.attempt = event.attempt.unwrap_or(task.attempt);
         task.since = Some(event.at);
         task.note = note(&event.data);
+        task.reported = None;
         Some(format!("{} {}", event.at.format("%H:%M:%S"), self.line(place, palette)))
+    }
+
+    /// The tasks that are running.
+    pub(super) fn running(&self) -> Vec<String> {
+        let running = self.tasks.iter().filter(|task| task.state == TaskState::Running);
+        running.map(|task| task.name.clone()).collect()
+    }
+
+    /// Takes in how far a running task has come. Returns the line to print: for each phase, and for each tenth of the work.
+    pub(super) fn report(&mut self, name: &str, reported: ProgressView, palette: Palette) -> Option<String> {
+        let place = *self.places.get(name)?;
+        let task = &mut self.tasks[place];
+        if task.state != TaskState::Running {
+            return None;
+        }
+        let tenths = |view: &ProgressView| view.percent().map(|percent| percent / 10);
+        let is_new = match &task.reported {
+            None => true,
+            Some(known) => known.phase != reported.phase || tenths(known) != tenths(&reported),
+        };
+        let at = reported.at;
+        task.reported = Some(reported);
+        is_new.then(|| format!("{} {}", at.format("%H:%M:%S"), self.line(place, palette)))
     }
 
     /// Counts a child's end in the line of its fan-out.
@@ -148,7 +174,9 @@ impl Progress {
         let attempt = if task.attempt > 1 { format!(" (attempt {})", task.attempt) } else { String::new() };
         let note = if task.note.is_empty() { String::new() } else { format!(": {}", task.note) };
         let children = task.children.as_ref().map(Children::summary).unwrap_or_default();
-        format!("{:<width$}  {state}{attempt}{children}{note}", task.name)
+        let reported = task.reported.as_ref().map(output::reported).filter(|text| !text.is_empty());
+        let reported = reported.map(|text| format!("  {text}")).unwrap_or_default();
+        format!("{:<width$}  {state}{attempt}{children}{reported}{note}", task.name)
     }
 }
 

@@ -3,14 +3,15 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use api::queues::{QueueList, QueueView};
+use api::page::Page;
+use api::queues::QueueView;
 
 use super::connect;
 use crate::args::Shared;
 use crate::output;
 
 pub(super) async fn run(shared: &Shared) -> Result<ExitCode> {
-    let queues: QueueList = connect(shared)?.get(&["queues"], &[]).await?;
+    let queues = Page { items: connect(shared)?.all::<QueueView>(&["queues"]).await?, next_cursor: None };
     output::print_list(
         shared,
         &queues,

@@ -1,10 +1,12 @@
 //! `ebb run`: shows, watches and controls one run.
 
+mod attempts;
+
 use std::process::ExitCode;
 
 use anyhow::Result;
 use api::views::{ChildrenView, OtherRunView, ParentView, RunView, TaskView, TurnView, WaitingView};
-use model::{RunId, TaskKind};
+use model::{RunId, TaskKind, TaskState};
 use serde_json::json;
 
 use super::{connect, operate, watch};
@@ -18,6 +20,7 @@ pub(super) async fn run(shared: &Shared, arguments: Run) -> Result<ExitCode> {
     let client = connect(shared)?;
     match arguments {
         Run::Show { id } => show(shared, &client, id).await,
+        Run::Attempts { id, task } => attempts::show(shared, &client, id, &task).await,
         Run::Watch { id } => watch::run(shared, &client, id).await,
         Run::Cancel(on) => operate::on_run(shared, &client, "cancel", on).await,
         Run::Pause(on) => operate::on_run(shared, &client, "pause", on).await,
@@ -97,16 +100,18 @@ fn waiting(run: &RunView, turn: &TurnView) -> String {
     format!("waits for {}{ahead}{key}", if runs.is_empty() { "its turn".into() } else { runs.join(", ") })
 }
 
-/// A task's children, what it waits for, the run it started, or its error.
+/// A task's children, what it waits for, the run it started, how far it has come, or its error.
 fn note(task: &TaskView) -> String {
     let children = task.children.as_ref().map(children);
     let waits = task.waiting.as_ref().filter(|_| children.is_none()).map(waits);
     let started = || task.output.as_ref()?["run_id"].as_str().map(|run| format!("run {run}"));
     let started =
-        if TaskKind::named(&task.kind).is_some_and(TaskKind::starts_run) { started() } else { None };
+        if TaskKind::named(&task.kind).is_some_and(|kind| kind.starts_run()) { started() } else { None };
     let error =
         task.error.as_ref().map(|error| format!("{}: {}", error.class, output::first_line(&error.message)));
-    [children, waits, started, error].into_iter().flatten().collect::<Vec<_>>().join("; ")
+    let is_running = task.state == TaskState::Running;
+    let reported = task.progress.as_ref().filter(|_| is_running).map(output::reported);
+    [children, waits, started, reported, error].into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
 /// `3/10 children, 1 failed`

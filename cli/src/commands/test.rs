@@ -45,10 +45,11 @@ struct Results {
 pub(super) async fn run(shared: &Shared, arguments: &args::Test) -> Result<ExitCode> {
     let mut results = Results::default();
     for (folder, tests) in files::read_tests(&arguments.paths)? {
-        let workflows = language::compile(&files::read(&folder)?);
-        for file in tests {
+        let workflows = files::read(&folder)?.compile();
+        for file in tests.files {
             run_file(&file, &workflows, arguments.filter.as_deref(), &mut results).await;
         }
+        results.invalid_tests.extend(tests.unreadable);
         results.invalid_workflows.extend(workflows.diagnostics);
     }
     if results.is_empty() {

@@ -81,7 +81,7 @@ fn read_file(path: &Path) -> Result<Map<String, Value>> {
 
 /// The value of an input: the text itself if a string is declared, else JSON. Anything else is sent unchanged, and the
 /// server reports what it expects.
-fn value(declared: &[InputSpec], name: &str, text: &str) -> Value {
+pub(super) fn value(declared: &[InputSpec], name: &str, text: &str) -> Value {
     let kind = declared.iter().find(|input| input.name == name).map(|input| input.kind);
     match kind {
         Some(InputType::String | InputType::Date | InputType::Datetime) => text.into(),

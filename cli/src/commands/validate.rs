@@ -12,8 +12,7 @@ use crate::files;
 use crate::output::{self, Colour, Palette};
 
 pub(super) fn run(shared: &Shared, arguments: &Validate) -> Result<ExitCode> {
-    let files = files::read_all(&arguments.paths)?;
-    let compiled = language::compile(&files);
+    let compiled = files::read_all(&arguments.paths)?.compile();
     let is_valid = compiled.diagnostics.is_empty();
     if shared.json {
         let names: Vec<&str> =

@@ -19,6 +19,12 @@ use crate::output::{self, Palette};
 /// How long to wait between two polls of the run.
 const POLL_INTERVAL: TimeDelta = TimeDelta::milliseconds(300);
 
+/// How many polls of the run there are for each poll of what its tasks report.
+const POLLS_PER_REPORT: u64 = 3;
+
+/// The maximum number of running tasks whose reports are read.
+const MAX_REPORTS: usize = 5;
+
 /// The maximum number of failed tasks to report at the end.
 const MAX_FAILED: usize = 5;
 
@@ -46,18 +52,34 @@ async fn follow(client: &Client, id: RunId, screen: &Screen) -> Result<Progress>
     let tasks: Vec<TaskView> = client.all(&["runs", &id, "tasks"]).await?;
     let mut progress = Progress::new(tasks.into_iter().map(|task| task.name));
     let mut events = Follower::new(&["runs", &id, "events"], &[]);
-    loop {
+    for poll in 0.. {
         for event in events.new_items::<EventView>(client).await? {
             if let Some(line) = progress.on(&event, screen.palette()) {
                 screen.line(&line)?;
             }
         }
+        if poll % POLLS_PER_REPORT == 0 {
+            read_reports(client, &id, &mut progress, screen).await?;
+        }
         screen.draw(&progress);
         if progress.end.is_some() {
-            return Ok(progress);
+            break;
         }
         pause().await;
     }
+    Ok(progress)
+}
+
+/// Reads how far the running tasks have come, which is not part of the run's history.
+async fn read_reports(client: &Client, id: &str, progress: &mut Progress, screen: &Screen) -> Result<()> {
+    for name in progress.running().into_iter().take(MAX_REPORTS) {
+        let task: TaskView = client.get(&["runs", id, "tasks", &name], &[]).await?;
+        let Some(reported) = task.progress else { continue };
+        if let Some(line) = progress.report(&name, reported, screen.palette()) {
+            screen.line(&line)?;
+        }
+    }
+    Ok(())
 }
 
 /// Prints how it ended and, if it failed, which task failed, why, and where the log is.

@@ -92,6 +92,7 @@ impl Functions {
             links: Links::local(url),
             pages_open: true,
             feed: Feed::default(),
+            secrets: secrets.clone(),
         };
         let public = console::router(api.clone())
             .merge(trigger::webhooks(app.clone(), Some(api), secrets))

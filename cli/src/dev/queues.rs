@@ -69,13 +69,12 @@ impl Queues for EveryQueue {
 #[async_trait]
 impl Bus for EveryQueue {
     async fn publish(&self, messages: &[Message]) -> Result<(), Error> {
-        let messages: Vec<Message> = bus::pushed(messages).cloned().collect();
-        for message in &messages {
+        for message in messages {
             if let Topic::Work(queue) = message.topic() {
                 self.subscribe(&queue);
             }
         }
-        self.broker.publish(&messages).await
+        self.broker.publish(messages).await
     }
 
     async fn ping(&self) -> Result<(), Error> {

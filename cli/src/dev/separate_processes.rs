@@ -8,6 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use accounts::Accounts;
 use anyhow::{Context, bail};
 use async_trait::async_trait;
 use axum::Router;
@@ -16,6 +17,7 @@ use bus::pubsub::PubSub;
 use bus::{Subscription, SystemClock};
 use chrono::{DurationRound, TimeDelta};
 use embedded::{Emulator, kill_with_parent};
+use host::FileProblems;
 use host::config::Environment;
 use model::{Clock, Topic};
 use runtime::Runtime;
@@ -29,6 +31,7 @@ use super::database::Database;
 use super::folder::DataFolder;
 use super::functions::{RUN_FINISHED, SWEEP_ACK_DEADLINE};
 use super::issuer::{ADMIN, API_AUDIENCE, LocalIssuer, PUSH_AUDIENCE, PUSHER};
+use super::problems::Reporter;
 use super::workflows::{self, Queues};
 
 const PROJECT: &str = "ebbflow-dev";
@@ -96,6 +99,7 @@ impl SeparateProcesses {
                 ("EBB_PROJECT", PROJECT.to_owned()),
                 ("EBB_PUBSUB_ENDPOINT", emulator.url.clone()),
                 ("EBB_PUSH_AUTH", "none".to_owned()),
+                ("EBB_USER_CODE", user_code(&Environment::of_process())),
                 ("EBB_SECRETS_DIR", folder.file("secrets").display().to_string()),
             ],
         };
@@ -107,12 +111,14 @@ impl SeparateProcesses {
             function.wait_until_ready().await?;
         }
         let store = Arc::new(Postgres::connect(embedded.url(), 1).await?);
+        // The console is another process: it does not see the current problems of files. The audit log has them.
+        let reporter = Reporter::new(Accounts::new(&store), FileProblems::default());
         let runtime = Arc::new(Runtime::new(store, pubsub, Arc::new(SystemClock)));
         if embedded.is_exclusive() {
             let sweep = sweep::Sweep::new(runtime.clone());
             sweep.after_restart().await.context("cannot resume unfinished runs")?;
         }
-        let watcher = workflows::load_and_watch(&args.workflows, runtime, subscriber).await?;
+        let watcher = workflows::load_and_watch(&args.workflows, runtime, subscriber, reporter).await?;
         let token = issuer.admin_token(SystemClock.now());
         folder.publish(&url, &token)?;
         // Last: a script that waits for the console's /readyz then uses the token and the workflows.
@@ -172,6 +178,11 @@ fn reserve_ports(last: u16) -> anyhow::Result<([u16; FUNCTIONS.len()], Vec<TcpSo
         reserved.clear();
     }
     Ok((ports.try_into().expect("there is one for each function"), reserved))
+}
+
+/// Code of users runs, unless the environment says otherwise.
+fn user_code(environment: &Environment) -> String {
+    environment.get("EBB_USER_CODE").unwrap_or("allow").to_owned()
 }
 
 /// The keys with which functions check the admin's token.

@@ -12,6 +12,7 @@ use runtime::Runtime;
 use tokio::sync::mpsc;
 use tracing::{info, warn};
 
+use super::problems::Reporter;
 use crate::files;
 
 /// How long to wait for further changes: editors write files in several steps.
@@ -22,14 +23,16 @@ pub(super) struct Watcher {
     _notify: Option<RecommendedWatcher>,
 }
 
-/// Registers everything in the folder, and again whenever it changes. A file with errors is reported, and the active version
-/// stays in place.
+/// Registers everything in the folder, and again whenever it changes. A file that is invalid or cannot be read is reported, and
+/// the active version stays in place.
 pub(super) async fn load_and_watch(
     folder: &Path,
     runtime: Arc<Runtime>,
     queues: Arc<dyn Queues>,
+    reporter: Reporter,
 ) -> anyhow::Result<Watcher> {
-    let mut loader = Loader { folder: folder.to_owned(), runtime, queues, loaded: BTreeMap::new() };
+    let loaded = BTreeMap::new();
+    let mut loader = Loader { folder: folder.to_owned(), runtime, queues, reporter, loaded };
     loader.load().await;
     if !folder.is_dir() {
         warn!(
@@ -67,49 +70,63 @@ struct Loader {
     folder: PathBuf,
     runtime: Arc<Runtime>,
     queues: Arc<dyn Queues>,
-    /// The workflows whose files were there last time, with the hash that was registered. Unchanged ones are left alone: they
-    /// may have been rolled back.
-    loaded: BTreeMap<String, Option<String>>,
+    reporter: Reporter,
+    /// The workflows whose files were there last time, by name.
+    loaded: BTreeMap<String, Loaded>,
+}
+
+/// What is known of a workflow's file.
+#[derive(Default)]
+struct Loaded {
+    path: String,
+    /// The hash that was registered. If it is unchanged, the workflow is left alone: it may have been rolled back.
+    hash: Option<String>,
 }
 
 impl Loader {
     async fn load(&mut self) {
-        let sources = match files::read(&self.folder) {
-            Ok(sources) => sources,
-            Err(error) => return warn!("{error:#}"),
+        let now = self.runtime.clock().now();
+        let definitions = match files::read(&self.folder) {
+            Ok(definitions) => definitions,
+            Err(error) => {
+                warn!("{error:#}");
+                return self.reporter.report(Vec::new(), now).await;
+            }
         };
-        let compilation = language::compile(&sources);
-        for diagnostic in &compilation.diagnostics {
-            warn!("{diagnostic}");
-        }
-        let present: BTreeSet<String> = sources.iter().filter_map(files::workflow_name).collect();
+        let compilation = definitions.compile();
+        self.reporter.report(compilation.diagnostics, now).await;
+        let present = definitions.workflows();
         for definition in compilation.definitions {
             self.register(definition).await;
         }
-        let gone: Vec<String> = self.loaded.keys().filter(|name| !present.contains(*name)).cloned().collect();
+        // A file that cannot be read is not gone.
+        let is_gone = |(name, loaded): &(&String, &Loaded)| {
+            !present.contains_key(*name) && !definitions.hides(&loaded.path)
+        };
+        let gone: Vec<String> = self.loaded.iter().filter(is_gone).map(|(name, _)| name.clone()).collect();
         for name in gone {
             self.archive(&name).await;
         }
-        for name in present {
-            self.loaded.entry(name).or_default();
+        for (name, path) in present {
+            self.loaded.entry(name).or_default().path = path;
         }
     }
 
     /// Registers one at a time, so that one that fails does not block the others.
     async fn register(&mut self, definition: language::Definition) {
         let (name, hash) = (definition.workflow.name.clone(), definition.hash.clone());
-        if self.loaded.get(&name) == Some(&Some(hash.clone())) {
+        if self.loaded.get(&name).is_some_and(|loaded| loaded.hash.as_ref() == Some(&hash)) {
             return;
         }
-        let children = |task: &TaskSpec| task.fan_out.as_ref().map(|fan| fan.task.queue.clone());
+        let child = |task: &TaskSpec| task.fan_out.as_ref().map(|fan| fan.task.push_queue().to_owned());
         let tasks = definition.workflow.tasks.iter();
-        let queues = tasks.flat_map(|task| std::iter::once(task.queue.clone()).chain(children(task)));
+        let queues = tasks.flat_map(|task| [Some(task.push_queue().to_owned()), child(task)]).flatten();
         if let Err(error) = self.queues.open(queues.collect()).await {
             return warn!("Cannot create the queues of {name}: {error:#}");
         }
         match self.runtime.definitions().register(TenantId::DEFAULT, vec![definition], "ebb dev").await {
             Ok(registered) => {
-                self.loaded.insert(name.clone(), Some(hash));
+                self.loaded.entry(name.clone()).or_default().hash = Some(hash);
                 for registered in registered.iter().filter(|registered| registered.changed) {
                     info!("Registered {name}, version {}", registered.number);
                 }

@@ -259,7 +259,7 @@ const scenarios = {
     await follow(page, page.getByRole("link", { name: "Try an expression" }));
     await page.getByLabel("Expression").fill("inputs.count * 2 > 5");
     await page.getByRole("button", { name: "Evaluate", exact: true }).click();
-    await page.getByText("as a condition it holds").waitFor();
+    await page.getByText("as a condition it evaluates to true").waitFor();
     assert.match(page.url(), /expression=/, "the page can be shared");
     await page.getByLabel("Expression").fill("inputs.cuont * 2");
     await page.getByRole("button", { name: "Evaluate", exact: true }).click();

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use clap::{Arg, Command, CommandFactory};
+use clap::{Arg, ArgAction, Command, CommandFactory};
 use ebb::cli::Cli;
 
 const HEAD: &str = "<!-- Generated from cli/src/args by cli/tests/documents/cli.rs. -->
@@ -42,7 +42,10 @@ fn describe(page: &mut String, command: &Command, path: &str, level: usize) {
         .filter(|arg| {
             !arg.is_global_set()
                 && !arg.is_hide_set()
-                && !["help", "version"].contains(&arg.get_id().as_str())
+                && !matches!(
+                    arg.get_action(),
+                    ArgAction::Help | ArgAction::HelpShort | ArgAction::HelpLong | ArgAction::Version
+                )
         })
         .collect();
     options(page, &own);

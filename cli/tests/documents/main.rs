@@ -7,11 +7,14 @@
 mod cli;
 mod endpoints;
 mod links;
+mod mentions;
 mod task_types;
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+
+use model::TaskKind;
 
 /// Writes the text of a page.
 type Generate = fn() -> String;
@@ -24,12 +27,15 @@ const GENERATED: [(&str, Generate); 3] = [
 ];
 
 /// Documents outside the book whose links are checked.
-const OTHERS: [&str; 6] = [
+const OTHERS: [&str; 9] = [
     "README.md",
     "ARCHITECTURE.md",
     "CHANGELOG.md",
+    "SECURITY.md",
+    "clients/python/README.md",
     "migrations/README.md",
     "terraform/README.md",
+    "terraform/check/README.md",
     "workflows/README.md",
 ];
 
@@ -84,6 +90,17 @@ fn every_link_leads_somewhere() {
 }
 
 #[test]
+fn every_file_and_test_that_the_architecture_mentions_exists() {
+    let text = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    let sources: Vec<PathBuf> = ["cli", "functions", "shared", "tests", "tools"]
+        .iter()
+        .flat_map(|folder| files(&root().join(folder), "rs"))
+        .collect();
+    let missing = mentions::missing(&text, &sources);
+    assert!(missing.is_empty(), "{missing:#?}");
+}
+
+#[test]
 fn every_environment_variable_is_documented() {
     let page = fs::read_to_string(book().join("reference/environment.md")).unwrap();
     let sources = ["cli/src", "functions", "shared/host/src", "shared/embedded/src"];
@@ -96,6 +113,15 @@ fn every_environment_variable_is_documented() {
         |name: &&String| page.contains(&format!("`{name}`")) || page.contains(&format!("`{name}_"));
     let missing: Vec<&String> = names.iter().filter(|name| !is_there(name)).collect();
     assert!(missing.is_empty(), "docs/src/reference/environment.md does not mention {missing:?}");
+}
+
+#[test]
+fn the_language_reference_names_every_task_type() {
+    let page = fs::read_to_string(book().join("reference/language.md")).unwrap();
+    let tasks = page.split("\n## ").find(|section| section.starts_with("Tasks\n")).unwrap();
+    let is_missing = |kind: &&TaskKind| !tasks.contains(&format!("`{kind}`"));
+    let missing: Vec<&TaskKind> = TaskKind::ALL.iter().filter(is_missing).collect();
+    assert!(missing.is_empty(), "docs/src/reference/language.md does not say who executes {missing:?}");
 }
 
 /// The quoted names that begin with `EBB_`, but no mere prefixes, outside the unit tests at a file's end.

@@ -21,6 +21,7 @@ fn examples() -> Vec<(&'static str, Value, &'static str)> {
         well("hello", json!({})),
         well("diamond", json!({})),
         well("retries", json!({"probability": 0})),
+        well("charge", json!({})),
         well("nap", json!({"length": "1s"})),
         well("etl", json!({})),
         ("broken", json!({}), "failed"),

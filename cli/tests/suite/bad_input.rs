@@ -1,6 +1,8 @@
 //! Whatever is sent to a real process, it stays up, never answers with an internal error, and does not grow.
+//! `EBB_FUZZ_SECONDS=600` sends for longer, `EBB_SEED=N` sends other requests.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use auth::Issuer;
 use base64::Engine;
@@ -14,6 +16,7 @@ use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use reqwest::header::{HeaderName, HeaderValue};
 use reqwest::{Client, Method, RequestBuilder};
 use serde_json::{Value, json};
+use testkit::Fuzzing;
 
 use crate::project::{Dev, Project};
 
@@ -142,17 +145,23 @@ struct Attack {
     client: Client,
     push_token: String,
     runner: TestRunner,
+    /// How many requests were sent, and how long the slowest took.
+    sent: Mutex<(usize, Duration)>,
 }
 
 impl Attack {
-    fn new(project: &Project) -> Self {
+    fn new(project: &Project, seed: Option<u64>) -> Self {
         let dev = project.dev_with(&[], &[("RUST_LOG", "warn")]);
         let issuer = Issuer::load_or_create(&project.path().join(".ebb/issuer.pem"), &dev.url).unwrap();
         let push_token = issuer.push_token("pusher@ebbflow.local", "ebbflow-push", SystemClock.now());
-        // The same requests each time.
-        let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+        // The same requests each time, unless another seed is chosen.
+        let rng = match seed {
+            None => TestRng::deterministic_rng(RngAlgorithm::ChaCha),
+            Some(seed) => TestRng::from_seed(RngAlgorithm::ChaCha, &[seed.to_le_bytes(); 4].concat()),
+        };
         let runner = TestRunner::new_with_rng(Config::default(), rng);
-        Self { dev, client: Client::builder().no_proxy().build().unwrap(), push_token, runner }
+        let client = Client::builder().no_proxy().build().unwrap();
+        Self { dev, client, push_token, runner, sent: Mutex::default() }
     }
 
     fn draw<T>(&mut self, strategy: &impl Strategy<Value = T>) -> T {
@@ -175,7 +184,7 @@ impl Attack {
             let gate = gate.clone();
             async move {
                 let _permit = gate.acquire().await.unwrap();
-                let what = format!("{request:?}");
+                let (what, began) = (format!("{request:?}"), Instant::now());
                 match request.send().await {
                     Ok(answer) => {
                         let status = answer.status().as_u16();
@@ -184,58 +193,79 @@ impl Attack {
                     }
                     Err(error) => assert!(error.is_request() || error.is_body(), "{what}: {error:?}"),
                 }
+                let mut sent = self.sent.lock().unwrap();
+                *sent = (sent.0 + 1, sent.1.max(began.elapsed()));
             }
         });
         futures::future::join_all(answers).await;
+    }
+
+    /// Pushes, tokens and definitions that almost make sense.
+    fn near_misses(&mut self) -> Vec<RequestBuilder> {
+        let mut requests = Vec::new();
+        for number in 0..1_500 {
+            let (headers, body) = (self.draw(&headers()), self.draw(&body()));
+            requests.push(self.push(PUSHED[number % PUSHED.len()], headers, body));
+        }
+        let token = self.dev.token.clone();
+        for number in 0..300 {
+            let (at, letter) = (self.draw(&any::<proptest::sample::Index>()), self.draw(&"[!-~]{1,40}"));
+            let mut torn = if number % 3 == 0 { String::new() } else { token.clone() };
+            torn.insert_str(at.index(torn.len() + 1), &letter);
+            let request = self.request(Method::GET, "/runs");
+            requests.push(request.header("authorization", format!("Bearer {torn}")));
+        }
+        for _ in 0..300 {
+            let (text, near) = (self.draw(&any::<String>()), self.draw(&near_message()));
+            for body in [text, near.to_string()] {
+                for path in ["/workflows/validate", "/workflows/hello/runs"] {
+                    requests.push(self.request(Method::POST, path).bearer_auth(&token).body(body.clone()));
+                }
+            }
+        }
+        requests
+    }
+
+    /// What grows when it is read, sent everywhere.
+    fn bombs(&self) -> Vec<RequestBuilder> {
+        let everywhere = |bomb: Vec<u8>| {
+            let packed = |request: RequestBuilder| request.header("content-encoding", "gzip");
+            let mut requests: Vec<_> =
+                PUSHED.iter().map(|path| packed(self.push(path, Vec::new(), bomb.clone()))).collect();
+            for path in ["/workflows/validate", "/workflows", "/workflows/hello/runs", "/hooks/hello/x"] {
+                let request = self.request(Method::POST, path);
+                requests.push(request.bearer_auth(&self.dev.token).body(bomb.clone()));
+            }
+            requests
+        };
+        bombs().into_iter().flat_map(everywhere).collect()
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_push_event_token_or_definition_brings_a_process_down_or_makes_it_grow() {
     let project = Project::new().with("hello", "{name: hello, tasks: [{name: a, type: noop}]}");
-    let mut attack = Attack::new(&project);
+    let fuzzing = Fuzzing::from_env();
+    println!("again: {fuzzing}");
+    let mut attack = Attack::new(&project, fuzzing.seed);
     // Memory that the first requests allocate does not count.
     let warm: Vec<_> = PUSHED.iter().map(|path| attack.push(path, Vec::new(), b"{}".to_vec())).collect();
     attack.send(warm).await;
     let before = attack.dev.peak_memory();
 
-    let mut requests = Vec::new();
-    for number in 0..1_500 {
-        let (headers, body) = (attack.draw(&headers()), attack.draw(&body()));
-        requests.push(attack.push(PUSHED[number % PUSHED.len()], headers, body));
-    }
-    let token = attack.dev.token.clone();
-    for number in 0..300 {
-        let (at, letter) = (attack.draw(&any::<proptest::sample::Index>()), attack.draw(&"[!-~]{1,40}"));
-        let mut torn = if number % 3 == 0 { String::new() } else { token.clone() };
-        torn.insert_str(at.index(torn.len() + 1), &letter);
-        let request = attack.request(Method::GET, "/runs");
-        requests.push(request.header("authorization", format!("Bearer {torn}")));
-    }
-    for _ in 0..300 {
-        let (text, near) = (attack.draw(&any::<String>()), attack.draw(&near_message()));
-        for body in [text, near.to_string()] {
-            requests.push(
-                attack.request(Method::POST, "/workflows/validate").bearer_auth(&token).body(body.clone()),
-            );
-            requests
-                .push(attack.request(Method::POST, "/workflows/hello/runs").bearer_auth(&token).body(body));
+    loop {
+        let requests = attack.near_misses();
+        attack.send(requests).await;
+        for _ in 0..4 {
+            attack.send(attack.bombs()).await;
+        }
+        if !fuzzing.goes_on() {
+            break;
         }
     }
-    attack.send(requests).await;
-    for _ in 0..4 {
-        let bombs = bombs().into_iter().flat_map(|bomb| {
-            let packed = |request: RequestBuilder| request.header("content-encoding", "gzip");
-            let mut requests: Vec<_> =
-                PUSHED.iter().map(|path| packed(attack.push(path, Vec::new(), bomb.clone()))).collect();
-            for path in ["/workflows/validate", "/workflows", "/workflows/hello/runs", "/hooks/hello/x"] {
-                requests.push(attack.request(Method::POST, path).bearer_auth(&token).body(bomb.clone()));
-            }
-            requests
-        });
-        attack.send(bombs.collect()).await;
-    }
 
+    let (sent, slowest) = *attack.sent.lock().unwrap();
+    println!("{sent} requests, the slowest took {slowest:?}");
     let grown = attack.dev.peak_memory().saturating_sub(before);
     println!("at its peak the process was {} MiB larger than before", grown / 1024);
     assert!(grown < MAX_GROWTH, "it grew by {} MiB", grown / 1024);

@@ -28,6 +28,14 @@ tasks:
     type: bash
     network: none
     config: {env: {PORT: "{{ inputs.port }}"}, command: '! (: < /dev/tcp/127.0.0.1/$PORT)'}
+  - name: metadata
+    type: bash
+    network: none
+    config: {command: '! (: < /dev/tcp/169.254.169.254/80) 2> said && grep -q unreachable said'}
+  - name: bomb
+    type: bash
+    resources: {processes: 20}
+    config: {command: '! (for i in $(seq 50); do sleep 3600 & done) 2> said && grep -q "Resource temporarily unavailable" said'}
   - name: limited
     type: bash
     resources: {cpu: 1, memory: 256Mi, disk: 1Mi}
@@ -93,4 +101,30 @@ fn tasks_share_the_folders_that_the_operator_names() {
     let other = Project::new();
     let refused = other.command(&["dev", "--port", "0"]).env("EBB_TASK_WRITABLE", "data").output().unwrap();
     assert!(printed(&refused).contains("not an absolute path"), "{}", printed(&refused));
+}
+
+const HUNGRY: &str = "
+name: hungry
+tasks:
+  - name: eat
+    type: bash
+    retry_policy: {max_retries: 1, initial_delay_seconds: 0}
+    config: {command: 'head -c 60000000 /dev/zero | tail -c 60000000 | wc -c; [ $EBB_ATTEMPT = 2 ]'}
+";
+
+#[test]
+fn each_attempt_says_what_its_program_used() {
+    let project = Project::new().with("hungry", HUNGRY);
+    let _dev = project.dev();
+    let watched = project.run(&["trigger", "hungry", "--watch"]);
+    assert_eq!(watched.status.code(), Some(0), "{}", printed(&watched));
+    let attempts = project.ask_json(&["run", "attempts", &project.latest_run(), "eat"]);
+    let attempts = attempts.as_array().unwrap();
+    assert_eq!(attempts.len(), 2);
+    for attempt in attempts {
+        let used = |metric: &str| attempt["progress"]["metrics"][metric]["value"].as_f64();
+        assert!(used("ebb.cpu_seconds").is_some_and(|seconds| seconds > 0.0), "{attempt}");
+        // `tail` holds all of it before it writes any.
+        assert!(used("ebb.peak_memory_bytes").is_some_and(|bytes| bytes > 60e6), "{attempt}");
+    }
 }

@@ -22,7 +22,7 @@ const WORKFLOW: &str = "
 name: chores
 tasks:
   - {name: first, type: noop}
-  - {name: left, type: bash, depends_on: [first], config: {command: 'echo left'}}
+  - {name: left, type: bash, depends_on: [first], retry_policy: {max_retries: 10}, config: {command: 'echo left'}}
   - {name: right, type: echo, depends_on: [first], config: {text: right}}
   - {name: nap, type: sleep, depends_on: [right], config: {duration: 1s}}
   - {name: join, type: noop, depends_on: [left, nap]}

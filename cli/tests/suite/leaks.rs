@@ -94,9 +94,9 @@ async fn plant(project: Project, partner: &Partner, database: &str) -> (Project,
     let project = project.with_secret("HOOK", &format!("{HOOK}\n")).with_secret("SIGNING", SIGNING);
     let database = database.replacen('@', &format!(":{DATABASE}@"), 1);
     let settings = [
-        ("EBB_SECRET_KEY", KEY),
-        ("EBB_SECRET_BASIC", BASIC),
-        ("EBB_SECRET_UNNAMED", UNNAMED),
+        ("EBB_SECRET_DEFAULT__KEY", KEY),
+        ("EBB_SECRET_DEFAULT__BASIC", BASIC),
+        ("EBB_SECRET_DEFAULT__UNNAMED", UNNAMED),
         ("EBB_OPERATIONS_TOKEN", OPERATIONS),
         ("DATABASE_URL", database.as_str()),
         ("RUST_LOG", "debug"),

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -26,15 +26,21 @@ impl Project {
         self
     }
 
+    /// Declares a queue that workers lease from.
+    pub(crate) fn with_pool(self, name: &str) -> Self {
+        self.write(&format!("workflows/queues/{name}.yaml"), &format!("name: {name}\nkind: pool\n"));
+        self
+    }
+
     /// Writes a test file.
     pub(crate) fn with_test(self, name: &str, text: &str) -> Self {
         self.write(&format!("workflows/tests/{name}.yaml"), text);
         self
     }
 
-    /// Writes a secret into the folder that `ebb dev` reads them from.
+    /// Writes a secret of the default tenant into the folder that `ebb dev` reads them from.
     pub(crate) fn with_secret(self, name: &str, value: &str) -> Self {
-        self.write(&format!(".ebb/secrets/{name}"), value);
+        self.write(&format!(".ebb/secrets/default/{name}"), value);
         self
     }
 
@@ -54,7 +60,7 @@ impl Project {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ebb"));
         command.args(arguments).current_dir(self.path()).stdin(Stdio::null());
         command.env("XDG_CONFIG_HOME", self.path().join("config"));
-        for variable in ["EBB_URL", "EBB_TOKEN", "EBB_TENANT", "EBB_DATA", "DATABASE_URL"] {
+        for variable in ["EBB_URL", "EBB_TOKEN", "EBB_TENANT", "EBB_DATA", "EBB_PROJECT", "DATABASE_URL"] {
             command.env_remove(variable);
         }
         command
@@ -99,6 +105,11 @@ impl Project {
         self.start(self.command(&["dev", "--port", "0"]).stderr(Stdio::null()))
     }
 
+    /// Starts `ebb dev` on a port.
+    pub(crate) fn dev_at(&self, port: &str) -> Dev {
+        self.start(self.command(&["dev", "--port", port]).stderr(Stdio::null()))
+    }
+
     /// The log of an `ebb dev` that was started by [`Project::dev_with`].
     pub(crate) fn log(&self) -> PathBuf {
         self.path().join("dev.log")
@@ -139,8 +150,17 @@ impl Process {
         Self(command.spawn().unwrap())
     }
 
+    pub(crate) fn id(&self) -> u32 {
+        self.0.id()
+    }
+
+    /// How it ended, once it has.
+    pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
+        self.0.try_wait().unwrap()
+    }
+
     pub(crate) fn is_alive(&mut self) -> bool {
-        self.0.try_wait().unwrap().is_none()
+        self.ended().is_none()
     }
 }
 

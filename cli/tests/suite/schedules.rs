@@ -27,7 +27,7 @@ fn the_instants_of_a_pattern_are_computed_without_a_server() {
     assert_eq!(project.ask_json(&gap), json!(["2026-03-08T07:30:00Z", "2026-03-09T06:30:00Z"]));
     assert_eq!(project.ask(&gap).lines().next().unwrap(), "2026-03-08 07:30:00Z  2026-03-08 03:30:00 EDT");
     for (wrong, why) in [
-        (&["--cron", "61 * * * *"][..], "`61` is no minute"),
+        (&["--cron", "61 * * * *"][..], "`61` is not a valid minute"),
         (&["--cron", "* * * * *", "--timezone", "Berlin"], "did you mean `Europe/Berlin`?"),
         (&["--cron", "* * * * *", "--from", "soon"], "invalid --from `soon`"),
         (&[], "required"),

@@ -33,5 +33,5 @@ fn a_secret_is_used_and_shown_nowhere() {
 fn a_missing_secret_fails_the_task_and_the_error_says_where_to_put_it() {
     let project = Project::new().with("call", CALL);
     let _dev = project.dev();
-    project.assert_fails(&["trigger", "call", "--watch"], 1, "EBB_SECRET_TOKEN");
+    project.assert_fails(&["trigger", "call", "--watch"], 1, "EBB_SECRET_DEFAULT__TOKEN");
 }

@@ -214,7 +214,8 @@ async fn operators_read_metrics_that_promtool_accepts() {
     run(&dev).await;
     let expected = [
         r#"ebbflow_runs_ended_total{workflow="three",state="succeeded"} 1"#,
-        r#"ebbflow_tasks_ended_total{state="succeeded"} 4"#,
+        r#"ebbflow_tasks_ended_total{kind="bash",state="succeeded"} 3"#,
+        r#"ebbflow_tasks_ended_total{kind="sleep",state="succeeded"} 1"#,
         r#"ebbflow_queue_depth{tenant="default"} 0"#,
     ];
     assert_eq!(operate(&dev, Method::GET, "/metrics", "guessed", "").await.0, 401);

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use api::views::PointView;
 use chrono::TimeDelta;
 use model::{Instant, RunState, TaskState};
 use read::RunSummary;
@@ -175,6 +176,41 @@ pub(crate) fn meter(used: &u32, of: &Option<u32>) -> Markup {
     ))
 }
 
+/// A bar that shows how far an attempt has come.
+pub(crate) fn fraction(fraction: &f64) -> Markup {
+    let part = fraction.clamp(0.0, 1.0) * 100.0;
+    Markup(format!(
+        "<svg class=\"meter\" viewBox=\"0 0 100 8\" preserveAspectRatio=\"none\" role=\"img\" \
+         aria-label=\"{part:.0} percent done\"><rect class=\"all\" width=\"100\" height=\"8\"/>\
+         <rect class=\"part\" width=\"{part:.1}\" height=\"8\"/></svg>"
+    ))
+}
+
+/// The values of a metric over time as a line; nothing for a single value.
+pub(crate) fn series(name: &str, points: &[PointView]) -> Markup {
+    const HIGH: f64 = 40.0;
+    let (Some(first), Some(last)) = (points.first(), points.last().filter(|_| points.len() > 1)) else {
+        return Markup(String::new());
+    };
+    let all = milliseconds(last.at - first.at).max(1.0);
+    let low = points.iter().map(|point| point.value).fold(f64::INFINITY, f64::min);
+    let range = points.iter().map(|point| point.value - low).fold(0.0, f64::max);
+    let mut line = String::new();
+    for point in points {
+        let left = milliseconds(point.at - first.at) / all * WIDE;
+        // Values that are all the same make a line in the middle.
+        let height = if range > 0.0 { (point.value - low) / range } else { 0.5 };
+        put(&mut line, format_args!("{left:.1},{:.1} ", 2.0 + (1.0 - height) * HIGH));
+    }
+    let words = show::escaped(&format!("{name} from {} to {}", first.value, last.value));
+    Markup(format!(
+        "<svg class=\"series\" viewBox=\"0 0 {WIDE} 44\" preserveAspectRatio=\"none\" role=\"img\" \
+         aria-label=\"{words}\"><title>{words}</title>\
+         <polyline points=\"{}\" vector-effect=\"non-scaling-stroke\"/></svg>",
+        line.trim_end()
+    ))
+}
+
 /// The percentile of some values; none if there are none.
 pub(crate) fn percentile(sorted: &[i64], share: usize) -> Option<i64> {
     sorted.get((sorted.len() * share).div_ceil(100).checked_sub(1)?).copied()
@@ -197,6 +233,17 @@ mod tests {
         let runs = [(at(1), RunState::Succeeded), (at(19), RunState::Failed), (at(20), RunState::Running)];
         let beats = beats(&runs, at(0), at(20), 2);
         assert_eq!(beats, [Beat { good: 1, bad: 0, other: 0 }, Beat { good: 0, bad: 1, other: 1 }]);
+    }
+
+    #[test]
+    fn a_series_is_drawn_over_its_time_and_range_and_its_name_is_escaped() {
+        let point = |second, value| PointView { at: at(second), value };
+        let drawn = series("<rows>", &[point(0, 10.0), point(5, 30.0), point(10, 20.0)]).0;
+        assert!(drawn.contains("points=\"0.0,42.0 500.0,2.0 1000.0,22.0\""), "{drawn}");
+        assert!(drawn.contains("&lt;rows&gt; from 10 to 20") && !drawn.contains("<rows>"), "{drawn}");
+        assert!(series("n", &[point(0, 1.0), point(1, 1.0)]).0.contains("0.0,22.0 1000.0,22.0"));
+        assert_eq!(series("n", &[point(0, 1.0)]).0, "");
+        assert!(fraction(&7.0).0.contains("100 percent done"));
     }
 
     #[test]

@@ -67,6 +67,9 @@ struct RunTasks<'a> {
 
 impl Drawing<'_> {
     fn drawn(&self) -> Markup {
+        if !Layout::is_feasible(self.graph) {
+            return self.too_large();
+        }
         let layout = Layout::with(self.graph, ROOM);
         let (width, height) = (layout.width, layout.height);
         let name = escaped(&self.graph.workflow().name);
@@ -78,6 +81,17 @@ impl Drawing<'_> {
         self.graph.indices().for_each(|task| self.draw_task(&mut out, task, layout.rect(task)));
         out += "</svg>";
         Markup(out)
+    }
+
+    /// What stands in place of a picture that would be of no use.
+    fn too_large(&self) -> Markup {
+        let (count, workflow) = (show::number(self.graph.len()), &self.graph.workflow().name);
+        let (name, source) = (escaped(workflow), part(workflow));
+        Markup(format!(
+            "<p class=\"quiet\" id=\"graph\">This graph of {count} tasks is too large to be drawn here. \
+             <code>ebb graph {name}</code> writes it as text, and the <a href=\"/workflows/{source}/source\">source</a> \
+             has all of it.</p>"
+        ))
     }
 
     fn draw_edge(&self, out: &mut String, edge: &Edge) {
@@ -237,6 +251,14 @@ mod tests {
         let (graph, tasks) = (graph(DIAMOND), [ran(0, 0, 1), ran(1, 1, 2), ran(2, 1, 9), ran(3, 9, 10)]);
         let path: Vec<u32> = critical_path(&graph, &tasks).into_iter().map(|task| task.0).collect();
         assert_eq!(path, [0, 2, 3]);
+    }
+
+    #[test]
+    fn a_graph_that_would_take_too_long_is_not_drawn() {
+        let tasks: Vec<String> =
+            (0..1_001).map(|number| format!("{{name: t{number}, type: noop}}")).collect();
+        let Markup(shown) = of_definition(&graph(&format!("{{name: long, tasks: [{}]}}", tasks.join(", "))));
+        assert!(shown.contains("ebb graph long") && !shown.contains("<svg"), "{shown}");
     }
 
     #[test]

@@ -25,13 +25,15 @@ mod yaml;
 
 use std::process::ExitCode;
 
-use api::Api;
+use api::{Api, RESPONSE_LIMIT};
 use axum::Router;
+use axum::body::HttpBody;
 use axum::extract::{FromRef, Request};
-use axum::http::{HeaderValue, Method, header};
+use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::middleware::{self, Next};
-use axum::response::Response;
-use host::health;
+use axum::response::{IntoResponse, Response};
+use host::{Problem, health};
+use refused::Refused;
 use tracing::warn;
 
 /// Only our own style sheet and script are loaded, and no site may frame us.
@@ -58,8 +60,27 @@ pub fn router(api: Api) -> Router {
     let asked = api::router(api.clone());
     let console = Console { api: api.clone(), asked: asked.clone() };
     let pages = pages::router().merge(sign_in::router());
-    let pages = pages.layer(middleware::from_fn(guarded)).with_state(console);
+    let pages =
+        pages.layer(middleware::from_fn(bounded)).layer(middleware::from_fn(guarded)).with_state(console);
     pages.merge(assets::router()).merge(schemas::router()).merge(health(api.app)).merge(asked)
+}
+
+/// Ends the making of a page that takes too long, and refuses to send one that is too large. What is long is shown in part, so that
+/// no page comes near the limit; streams have no length.
+async fn bounded(request: Request, next: Next) -> Response {
+    let response = host::request_timeout(request, next).await;
+    let json = response.headers().get(header::CONTENT_TYPE).is_some_and(|kind| kind == "application/json");
+    if json && response.status() == StatusCode::SERVICE_UNAVAILABLE {
+        return Refused::from(Problem::unavailable("The page took too long to make.")).into_response();
+    }
+    limited(response)
+}
+
+fn limited(response: Response) -> Response {
+    match response.body().size_hint().exact().filter(|bytes| *bytes > RESPONSE_LIMIT) {
+        Some(bytes) => Refused::from(Problem::internal(&format!("a page has {bytes} bytes"))).into_response(),
+        None => response,
+    }
 }
 
 /// Adds the security headers, and clears the notice that the page has shown.

@@ -9,6 +9,7 @@ mod run;
 mod runs;
 mod steer;
 mod task;
+mod types;
 mod versions;
 mod workflow;
 mod workflows;
@@ -47,6 +48,7 @@ pub(crate) fn router() -> Router<Console> {
         .route("/runs/{id}/tasks/{task}", get(task::page))
         .route("/runs/{id}/tasks/{task}/log", get(log::text))
         .route("/runs/{id}/tasks/{task}/{action}", post(steer::task))
+        .route("/types", get(types::page))
         .route("/workflows", get(workflows::page))
         .route("/workflows/{name}", get(workflow::page))
         .route("/workflows/{name}/trigger", get(workflow::trigger::form).post(workflow::trigger::start))

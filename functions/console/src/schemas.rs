@@ -1,6 +1,7 @@
 //! The JSON Schemas of the language, for editors: everyone may read them, and keep them for a while.
 
 use axum::Router;
+use axum::body::Bytes;
 use axum::http::header;
 use axum::routing::get;
 
@@ -8,7 +9,7 @@ use axum::routing::get;
 pub(crate) fn router() -> Router {
     api::definitions::schemas().fold(Router::new(), |router, (name, schema)| {
         let path = format!("/schemas/{name}.json");
-        let content = schema.to_string();
+        let content = Bytes::from(schema.to_string());
         let headers = [
             (header::CONTENT_TYPE, "application/schema+json"),
             (header::CACHE_CONTROL, "public, max-age=3600"),

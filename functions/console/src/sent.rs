@@ -1,10 +1,12 @@
 //! Forms that pages of this console send, protected against forged requests.
 
+use api::BODY_LIMIT;
 use api::access::is_same_origin;
+use axum::body::Body;
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::{Form, RequestExt};
-use host::Problem;
+use host::{Problem, read_body};
 
 use crate::Console;
 use crate::refused::Refused;
@@ -24,10 +26,13 @@ impl FromRequest<Console> for Sent {
         let session = access
             .session(&parts, console.api.app.now())
             .filter(|_| !parts.headers.contains_key(header::AUTHORIZATION));
-        let Form(fields) = Request::from_parts(parts, body)
-            .extract::<Form<Vec<(String, String)>>, _>()
-            .await
-            .map_err(|error| Problem::bad_request(error.body_text()))?;
+        let body = Body::from(read_body(body, BODY_LIMIT).await?);
+        let sent = Request::from_parts(parts, body).extract::<Form<Vec<(String, String)>>, _>().await;
+        let Form(fields) = sent.map_err(|_| {
+            let message = "unsupported form: its type must be application/x-www-form-urlencoded, and its fields of the \
+                           form name=value&…";
+            Problem::bad_request(message)
+        })?;
         let sent = Self(fields);
         let proves =
             |csrf: String| sent.raw("csrf").is_some_and(|proof| auth::constant_time_eq(proof, &csrf));

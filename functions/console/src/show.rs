@@ -1,6 +1,6 @@
 //! How values are written on a page.
 
-use std::fmt;
+use std::{fmt, io};
 
 use askama::Template;
 use askama::filters::HtmlSafe;
@@ -93,9 +93,85 @@ pub(crate) fn distance(at: Instant, now: Instant) -> String {
     if away > TimeDelta::zero() { format!("in {words}") } else { format!("{words} ago") }
 }
 
-/// A value as indented JSON.
+/// The most of a value that a page shows, in bytes: as much as a task's longest script has.
+const MAX_SHOWN: usize = 256 * 1024;
+
+/// The most of a text among others that a page shows, in characters.
+const MAX_BRIEF: usize = 2_000;
+
+/// A value as indented JSON; of a long one the beginning. Indentation can make it a hundred times as long as it is.
 pub(crate) fn json(value: &impl Serialize) -> String {
-    serde_json::to_string_pretty(value).expect("keys are texts")
+    let (mut text, whole) = beginning(value);
+    if !whole {
+        text.push_str("\n…");
+    }
+    text
+}
+
+/// A value as indented JSON, and for a long one its beginning and a link to all of it.
+pub(crate) fn preview(value: &impl Serialize, link: impl fmt::Display) -> Markup {
+    let (text, whole) = beginning(value);
+    in_part(&text, whole, link)
+}
+
+/// A text as it is, and for a long one its beginning and a link to all of it.
+pub(crate) fn preview_text(text: &str, link: impl fmt::Display) -> Markup {
+    let end = text.floor_char_boundary(MAX_SHOWN);
+    in_part(&text[..end], end == text.len(), link)
+}
+
+fn in_part(text: &str, whole: bool, link: impl fmt::Display) -> Markup {
+    let (text, link) = (escaped(text), escaped(&link.to_string()));
+    let more = match whole {
+        true => String::new(),
+        false => format!("<p class=\"more\"><a href=\"{link}\">All of it</a></p>"),
+    };
+    let end = if whole { "" } else { "\n…" };
+    Markup(format!("<pre class=\"wrap\" tabindex=\"0\">{text}{end}</pre>{more}"))
+}
+
+/// A value as JSON to be edited: complete, and indented unless it is long.
+pub(crate) fn editable(value: &Value) -> String {
+    let (text, whole) = beginning(value);
+    if whole { text } else { value.to_string() }
+}
+
+/// A text among others: the beginning of a long one.
+pub(crate) fn brief(text: &(impl fmt::Display + ?Sized)) -> String {
+    let text = text.to_string();
+    match text.char_indices().nth(MAX_BRIEF) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}
+
+/// A value as indented JSON as far as it is shown, and whether that is all of it.
+fn beginning(value: &impl Serialize) -> (String, bool) {
+    /// Takes no more than is shown.
+    struct Shown(Vec<u8>);
+    impl io::Write for Shown {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let room = MAX_SHOWN - self.0.len();
+            if room == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+            let taken = bytes.len().min(room);
+            self.0.extend_from_slice(&bytes[..taken]);
+            Ok(taken)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut shown = Shown(Vec::new());
+    let whole = serde_json::to_writer_pretty(&mut shown, value).is_ok();
+    let mut text = String::from_utf8_lossy(&shown.0).into_owned();
+    if !whole && text.ends_with('\u{fffd}') {
+        // Half of a letter.
+        text.pop();
+    }
+    (text, whole)
 }
 
 /// A value on one line: strings without quotes.
@@ -132,6 +208,14 @@ pub(crate) fn seconds(seconds: &i64) -> String {
 /// A part of one, in percent.
 pub(crate) fn percent(part: &f64) -> String {
     format!("{:.0} %", part * 100.0)
+}
+
+/// The value of a metric: large whole numbers in groups of digits, others with up to three decimals.
+pub(crate) fn value_of(value: &f64) -> String {
+    match value.fract() == 0.0 && value.abs() < 1e15 {
+        true if *value >= 0.0 => number(*value as u64),
+        _ => format!("{value:.3}").trim_end_matches('0').trim_end_matches('.').to_owned(),
+    }
 }
 
 /// What happened, by the name that the API has for it.
@@ -200,6 +284,22 @@ mod tests {
             [at(1), at(-59), at(-120), at(7_200), at(-200_000)],
             ["now", "59 s ago", "2 min ago", "in 2 h", "2 d ago"]
         );
+    }
+
+    #[test]
+    fn a_long_value_is_shown_in_part_with_a_link_to_all_of_it() {
+        let deep = (0..100).fold(serde_json::json!(vec![0; 100_000]), |value, _| serde_json::json!([value]));
+        let Markup(shown) = preview(&deep, "/all?a&b");
+        assert!(shown.len() < MAX_SHOWN + 200, "{} bytes", shown.len());
+        assert!(
+            shown.ends_with("\n…</pre><p class=\"more\"><a href=\"/all?a&amp;b\">All of it</a></p>"),
+            "{shown}"
+        );
+        assert!(json(&deep).len() < MAX_SHOWN + 10);
+        assert_eq!(editable(&deep), deep.to_string(), "a form has all of it");
+        let letters = "é".repeat(MAX_SHOWN);
+        assert!(json(&letters).ends_with("é\n…"), "no half letter");
+        assert_eq!(preview(&[1], "/").0, "<pre class=\"wrap\" tabindex=\"0\">[\n  1\n]</pre>");
     }
 
     #[test]

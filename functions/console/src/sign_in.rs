@@ -188,7 +188,7 @@ async fn allow(
     let plain =
         |text: &str| text.len() <= 100 && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c));
     if !plain(&asked.state) || !plain(&asked.challenge) {
-        return Err(Problem::bad_request("this is no link that `ebb login` made").into());
+        return Err(Problem::bad_request("this link was not created by `ebb login`").into());
     }
     let who = session.identity.name.clone();
     let code = sessions.seal.close("code", Code { session, challenge: asked.challenge }, now + CODE_TTL);

@@ -2,94 +2,52 @@ mod access;
 mod parts;
 mod proxy;
 mod sign_in;
-
-use std::sync::Arc;
+mod sizes;
 
 use api::{Access, Feed, Links};
-use async_trait::async_trait;
 use auth::{Authenticator, Keys, Policy, PushAuth, Verifier};
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
-use bus::{Bus, SystemClock};
-use engine::Command;
+use bus::SystemClock;
 use host::App;
-use language::{FileKind, SourceFile};
 use model::message::TaskResult;
-use model::{Failure, Message, Parent, RunId, TaskIndex, TaskKey, TenantId};
-use runtime::{Origin, Runtime, StartRun};
+use model::{Failure, Parent, RunId, TaskIndex, TaskKey, TenantId};
+use runtime::{Diagnostic, Origin, StartRun};
 use serde_json::{Map, Value, json};
-use store::{LogChunk, LogLine, NewVersion, Postgres};
+use store::{LogChunk, LogLine};
+use testkit::SilentBus;
 use tower::ServiceExt;
 
 use super::*;
 
 const EVIL: &str = "<script>alert(1)</script>";
 
-struct Mute;
-
-#[async_trait]
-impl Bus for Mute {
-    async fn publish(&self, _: &[Message]) -> Result<(), bus::Error> {
-        Ok(())
-    }
-
-    async fn ping(&self) -> Result<(), bus::Error> {
-        Ok(())
-    }
-}
+type TestWorld = testkit::World<SilentBus, SystemClock>;
 
 /// A console that anyone at this machine may read, with one failed run that says evil things.
-async fn console() -> (Api, RunId, testkit::Database) {
-    let database = testkit::migrated(Postgres::migrate).await;
-    let store = Postgres::connect(&database.url, 5).await.unwrap();
-    let (reads, accounts) = (read::Database::new(&store), accounts::Accounts::new(&store));
-    let runtime = Runtime::new(Arc::new(store), Arc::new(Mute), Arc::new(SystemClock));
-    let app = App::new(Arc::new(runtime), PushAuth::None);
+async fn console() -> (Api, RunId, TestWorld) {
+    let world = TestWorld::on_postgres(SilentBus, SystemClock).await;
     let verifier = Verifier::new(["nobody"], "api", Keys::fixed(&json!({"keys": []})));
     let policy = Policy::read("@example.com=admin:*").unwrap();
-    let access = Access::new(Authenticator::new([verifier.into()]), policy);
     let api = Api {
-        app,
-        database: reads,
-        accounts,
-        access,
+        app: world.app(PushAuth::None),
+        database: read::Database::new(world.postgres()),
+        accounts: accounts::Accounts::new(world.postgres()),
+        access: Access::new(Authenticator::new([verifier.into()]), policy),
         links: Links::default(),
         pages_open: true,
         feed: Feed::default(),
+        secrets: host::Secrets::default(),
     };
-    register(&api.app).await;
+    world.write("{name: hello, inputs: {who: {type: string}}, tasks: [{name: greet, type: noop}]}").await;
     let run = start(&api.app).await;
     let line =
         LogLine { at: api.app.now(), stream: "stdout".into(), level: "info".into(), line: EVIL.into() };
     let key = TaskKey { run, task: TaskIndex(0) };
     let chunk = LogChunk { key, attempt: 1, first: 0, lines: vec![line] };
     api.app.runtime.store().append_log(&chunk).await.unwrap();
-    let result = TaskResult::Failed(Failure::permanent(EVIL));
-    let report =
-        Command::Report { task: TaskIndex(0), attempt: 1, worker: None, started_at: api.app.now(), result };
-    api.app.runtime.settle(run, report).await.unwrap();
-    (api, run, database)
-}
-
-async fn register(app: &App) {
-    register_text(app, "{name: hello, inputs: {who: {type: string}}, tasks: [{name: greet, type: noop}]}")
-        .await;
-}
-
-async fn register_text(app: &App, text: &str) {
-    let file = SourceFile { path: "hello".into(), kind: FileKind::Workflow, text: text.into() };
-    for definition in language::compile(&[file]).definitions {
-        let (workflow, source, hash) = (definition.workflow, definition.source, definition.hash);
-        let new = NewVersion {
-            tenant: TenantId::DEFAULT,
-            workflow,
-            source,
-            hash,
-            by: "test".into(),
-            at: app.now(),
-        };
-        app.runtime.store().register(&new).await.unwrap();
-    }
+    world.report(run, 0, 1, TaskResult::Failed(Failure::permanent(EVIL))).await;
+    (api, run, world)
 }
 
 async fn start(app: &App) -> RunId {
@@ -103,16 +61,9 @@ async fn start_of(
     inputs: Map<String, Value>,
     parent: Option<Parent>,
 ) -> RunId {
-    let start = StartRun {
-        id: format!("018f0000-0000-7000-8000-{number:012}").parse().unwrap(),
-        tenant: TenantId::DEFAULT,
-        workflow: workflow.into(),
-        inputs,
-        labels: Map::new(),
-        logical_date: None,
-        priority: 0,
-        origin: parent.map_or(Origin::Api { by: EVIL.into() }, Origin::Child),
-    };
+    let id = format!("018f0000-0000-7000-8000-{number:012}").parse().unwrap();
+    let origin = parent.map_or(Origin::Api { by: EVIL.into() }, Origin::Child);
+    let start = StartRun { inputs, ..StartRun::new(id, TenantId::DEFAULT, workflow, origin) };
     app.runtime.start(start).await.unwrap().record.run.id
 }
 
@@ -176,7 +127,7 @@ fn every_page(run: RunId) -> Vec<String> {
 
 #[tokio::test]
 async fn the_list_shows_runs_and_leads_to_them() {
-    let (api, run, _database) = console().await;
+    let (api, run, _world) = console().await;
     let list = page(&api, "/runs?workflow=hello&state=failed&limit=1").await;
     assert!(list.contains(&format!("href=\"/runs/{run}\"")) && list.contains("class=\"state failed\""));
     let none = page(&api, "/runs?workflow=&state=running").await;
@@ -185,7 +136,7 @@ async fn the_list_shows_runs_and_leads_to_them() {
 
 #[tokio::test]
 async fn home_puts_what_failed_first_with_a_button_to_retry_it() {
-    let (api, run, _database) = console().await;
+    let (api, run, _world) = console().await;
     let home = page(&api, "/").await;
     let problems = home.find("Needs attention").unwrap();
     assert!(problems < home.find("Active runs").unwrap());
@@ -193,8 +144,22 @@ async fn home_puts_what_failed_first_with_a_button_to_retry_it() {
 }
 
 #[tokio::test]
+async fn home_shows_the_first_problems_of_files_and_health_more() {
+    let (api, _, _world) = console().await;
+    let problem = |number: u32| Diagnostic::of_file(format!("graphs/{number}.yaml"), EVIL.to_owned());
+    api.app.file_problems.replace((1..=500).map(problem).collect());
+    let (home, health) = (page(&api, "/").await, page(&api, "/operations/health").await);
+    assert!(home.contains("graphs/5.yaml") && !home.contains("graphs/7.yaml"), "{home}");
+    assert!(home.contains("graphs/6.yaml:1:1: and 495 more") && !home.contains(EVIL), "{home}");
+    assert!(health.contains("graphs/7.yaml") && !health.contains("graphs/500.yaml"), "{health}");
+    assert!(health.contains("active versions of workflows stay in place") && !health.contains(EVIL));
+    api.app.file_problems.replace(Vec::new());
+    assert!(!page(&api, "/").await.contains("graphs/"));
+}
+
+#[tokio::test]
 async fn a_run_says_first_why_it_failed_and_what_can_be_done() {
-    let (api, run, _database) = console().await;
+    let (api, run, _world) = console().await;
     let page = page(&api, &format!("/runs/{run}")).await;
     let (why, graph) = (page.find("class=\"why failed\"").unwrap(), page.find("id=\"graph\"").unwrap());
     assert!(why < graph, "words come before the picture");
@@ -206,7 +171,7 @@ async fn a_run_says_first_why_it_failed_and_what_can_be_done() {
 
 #[tokio::test]
 async fn a_task_shows_its_log_its_attempts_and_its_settings() {
-    let (api, run, _database) = console().await;
+    let (api, run, _world) = console().await;
     let shown = page(&api, &format!("/runs/{run}/tasks/greet")).await;
     for part in ["Attempts", "Settings", "1 lines", "stdout", "Download"] {
         assert!(shown.contains(part), "{part} is missing in {shown}");
@@ -221,7 +186,7 @@ async fn a_task_shows_its_log_its_attempts_and_its_settings() {
 
 #[tokio::test]
 async fn nothing_that_a_user_wrote_becomes_part_of_any_page() {
-    let (api, run, _database) = console().await;
+    let (api, run, _world) = console().await;
     let strange = ["/runs?workflow=%22%3E%3Cscript%3E", "/workflows?q=%22%3E%3Cscript%3E"].map(str::to_owned);
     let like = [format!("/workflows/hello/trigger?like={run}")];
     for path in every_page(run).into_iter().chain(strange).chain(like) {
@@ -237,7 +202,7 @@ async fn nothing_that_a_user_wrote_becomes_part_of_any_page() {
 
 #[tokio::test]
 async fn open_pages_are_for_this_machine_only_and_closed_ones_need_a_token() {
-    let (mut api, run, _database) = console().await;
+    let (mut api, run, _world) = console().await;
     let log = format!("/runs/{run}/tasks/greet/log");
     for path in every_page(run).iter().chain([&log]) {
         assert_eq!(read(&api, "evil.example:8480", path).await.0, StatusCode::UNAUTHORIZED, "{path}");
@@ -254,7 +219,7 @@ async fn open_pages_are_for_this_machine_only_and_closed_ones_need_a_token() {
 
 #[tokio::test]
 async fn a_button_does_what_it_says_and_leads_back_with_words() {
-    let (api, run, _database) = console().await;
+    let (api, run, _world) = console().await;
     let (status, headers, _) =
         press(&api, &format!("/runs/{run}/retry"), "back=/runs%3Fstate%3Dfailed").await;
     assert_eq!(
@@ -280,7 +245,7 @@ async fn a_button_does_what_it_says_and_leads_back_with_words() {
 
 #[tokio::test]
 async fn forms_of_other_sites_do_nothing() {
-    let (api, run, _database) = console().await;
+    let (api, run, _world) = console().await;
     for (name, value) in [("origin", "https://evil.example"), ("sec-fetch-site", "cross-site")] {
         let request = Request::post(format!("/runs/{run}/retry"))
             .header("host", "localhost")
@@ -296,9 +261,9 @@ async fn forms_of_other_sites_do_nothing() {
 
 #[tokio::test]
 async fn a_run_is_started_with_a_form_and_errors_are_shown_at_their_fields() {
-    let (api, _, _database) = console().await;
+    let (api, _, world) = console().await;
     let text = "{name: form, inputs: {count: {type: integer}, who: {type: string, default: Ada}}, tasks: [{name: a, type: noop}]}";
-    register_text(&api.app, text).await;
+    world.write(text).await;
     let form = page(&api, "/workflows/form/trigger").await;
     assert!(
         form.contains("name=\"input.count\" type=\"number\"") && form.contains("value=\"Ada\""),
@@ -317,9 +282,9 @@ async fn a_run_is_started_with_a_form_and_errors_are_shown_at_their_fields() {
 
 #[tokio::test]
 async fn an_approval_is_asked_for_and_given_on_the_page() {
-    let (api, _, _database) = console().await;
+    let (api, _, world) = console().await;
     let text = "{name: ask, tasks: [{name: decide, type: approval, config: {message: Pay?, fields: {amount: {type: number, required: true}}}}]}";
-    register_text(&api.app, text).await;
+    world.write(text).await;
     let run = start_of(&api.app, "ask", 9, Map::new(), None).await;
     let asked = page(&api, &format!("/runs/{run}")).await;
     assert!(asked.contains("Pay?") && asked.contains("name=\"input.amount\""), "{asked}");
@@ -334,7 +299,7 @@ async fn an_approval_is_asked_for_and_given_on_the_page() {
 
 #[tokio::test]
 async fn many_runs_are_acted_on_only_once_their_number_was_seen() {
-    let (api, run, _database) = console().await;
+    let (api, run, _world) = console().await;
     let (_, _, preview) = press(&api, "/runs/bulk", "action=retry&state=failed").await;
     assert!(preview.contains("retry 1 runs?") && preview.contains("name=\"sure\""), "{preview}");
     assert!(
@@ -347,7 +312,7 @@ async fn many_runs_are_acted_on_only_once_their_number_was_seen() {
 
 #[tokio::test]
 async fn everyone_may_read_the_schemas_of_the_language() {
-    let (mut api, _, _database) = console().await;
+    let (mut api, _, _world) = console().await;
     api.pages_open = false;
     for schema in language::Schema::ALL {
         let path = format!("/schemas/{}.json", schema.name());
@@ -361,7 +326,7 @@ async fn everyone_may_read_the_schemas_of_the_language() {
 
 #[tokio::test]
 async fn open_pages_do_not_open_the_api() {
-    let (api, run, _database) = console().await;
+    let (api, run, _world) = console().await;
     let (status, _, _) = read(&api, "localhost", "/api/v1/runs").await;
     assert_eq!(status, StatusCode::UNAUTHORIZED);
     let cancel = Request::post(format!("/api/v1/runs/{run}/cancel")).header("host", "localhost");
@@ -371,7 +336,7 @@ async fn open_pages_do_not_open_the_api() {
 
 #[tokio::test]
 async fn what_cannot_be_shown_is_refused_on_a_page() {
-    let (api, run, _database) = console().await;
+    let (api, run, _world) = console().await;
     for (path, status) in [
         ("/runs/018f0000-0000-7000-8000-00000000ffff", StatusCode::NOT_FOUND),
         (&format!("/runs/{run}/tasks/none/log"), StatusCode::NOT_FOUND),

@@ -110,6 +110,7 @@
       };
       own.onmessage = soon;
       own.addEventListener("gap", soon);
+      own.addEventListener("progress", soon);
     };
     connect();
     // Counting clocks of what runs, and logs, which are no events.

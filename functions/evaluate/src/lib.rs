@@ -55,7 +55,9 @@ async fn evaluate(app: &App, message: &Message) -> runtime::Result<Verdict> {
             let cancel = Command::Cancel { actor, reason: Some(reason) };
             return app.runtime.settle(run, cancel).await.map(|_| Verdict::Done);
         }
-        Message::RunNudged(nudge) => (nudge.run, Command::Recheck { patience: TimeDelta::zero() }),
+        Message::RunNudged(nudge) => {
+            (nudge.run, Command::Recheck { claim_timeout: TimeDelta::zero(), served: None })
+        }
         other => return Ok(Verdict::Reject(format!("evaluate does not handle `{}`", other.kind()))),
     };
     Ok(verdict(app.runtime.settle(run, command).await?, run))

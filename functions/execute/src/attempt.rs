@@ -1,30 +1,25 @@
 //! From a work message to a settled attempt: render, claim, run, report.
 
-use std::panic::AssertUnwindSafe;
-use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::Duration;
 
 use chrono::TimeDelta;
 use engine::{Command, Graph};
-use futures::FutureExt;
+use host::Verdict;
 use host::secrets::Redactor;
 use host::storage::{Access, Storage};
-use host::{EgressPolicy, Secrets, Verdict};
-use metrics::{counter, histogram};
 use model::message::{TaskDispatched, TaskReported, TaskResult};
-use model::{ErrorClass, Failure, Instant, Message, TaskKind, TaskSpec, WorkerId};
+use model::{Failure, Instant, Message, TaskSpec, TenantName, WorkerId};
 use runtime::{Brief, Runtime, Settled};
 use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 use tracing::{Instrument, Span, warn};
 
-use crate::limit::{AttemptLimit, timeout_for};
-use crate::process::Containment;
+use crate::limit::timeout_for;
+use crate::runner::{Runner, StopSignals};
 use crate::sensors::SensorClients;
+use crate::sink::StoreSink;
 use crate::task_runners::{Http, Unfinished};
-use crate::worker::StopSignals;
-use crate::{Context, Job, Log, TaskRunners, Worker};
+use crate::{Job, Log, Worker};
 
 /// How often a report is tried, over about twelve seconds, before it is published as a message.
 const MAX_REPORT_TRIES: u32 = 7;
@@ -35,74 +30,28 @@ const MAX_INLINE_TASKS: u32 = 50;
 /// The maximum number of side-effecting attempts one instance runs concurrently. Further ones wait before they are claimed.
 const MAX_CONCURRENT_ATTEMPTS: usize = 64;
 
-/// Claims attempts, runs them and reports their results.
+/// Claims attempts, has them run and reports their results.
 pub struct Executor {
     pub(crate) runtime: Arc<Runtime>,
     worker: RwLock<Arc<Worker>>,
-    pub(crate) task_runners: TaskRunners,
-    scripts: PathBuf,
-    pub(crate) scratch: PathBuf,
-    pub(crate) secrets: Secrets,
+    pub(crate) runner: Runner,
     permits: Semaphore,
     pub(crate) clients: SensorClients,
-    limit: AttemptLimit,
-    containment: Option<Containment>,
 }
 
 impl Executor {
-    /// An executor of the built-in task types. Script paths are relative to `scripts`.
-    pub fn new(runtime: Arc<Runtime>, worker: Arc<Worker>, scripts: impl Into<PathBuf>) -> Self {
-        let secrets = Secrets::default();
-        let (worker, scratch) = (RwLock::new(worker), std::env::temp_dir());
-        let (scripts, permits) = (scripts.into(), Semaphore::new(MAX_CONCURRENT_ATTEMPTS));
-        let storage = Storage::new(Access::Read, None);
-        let clients = SensorClients { egress: EgressPolicy::default(), http: Http::default(), storage };
-        Self {
-            runtime,
-            worker,
-            task_runners: TaskRunners::standard(),
-            scripts,
-            scratch,
-            secrets,
-            permits,
-            clients,
-            limit: AttemptLimit::default(),
-            containment: None,
-        }
-    }
-
-    /// Contains the programs of tasks.
-    pub fn with_containment(self, containment: Option<Containment>) -> Self {
-        Self { containment, ..self }
-    }
-
-    /// Ends attempts that take longer.
-    pub fn with_attempt_limit(self, longest: Option<Duration>) -> Self {
-        Self { limit: AttemptLimit(longest), ..self }
-    }
-
-    /// Resolves secrets from these sources.
-    pub fn with_secrets(self, secrets: Secrets) -> Self {
-        Self { secrets, ..self }
-    }
-
-    /// Resolves secrets from the files of a folder, too.
-    pub fn with_secrets_in(mut self, folder: impl Into<PathBuf>) -> Self {
-        self.secrets = self.secrets.with_folder(folder.into());
-        self
+    /// An executor whose attempts run in this runner.
+    pub fn new(runtime: Arc<Runtime>, worker: Arc<Worker>, runner: Runner) -> Self {
+        let egress = runner.egress.clone();
+        let http = Http::with_egress_policy(egress.clone());
+        let clients = SensorClients { egress, http, storage: Storage::new(Access::Read, None) };
+        let (worker, permits) = (RwLock::new(worker), Semaphore::new(MAX_CONCURRENT_ATTEMPTS));
+        Self { runtime, worker, runner, permits, clients }
     }
 
     /// Lists objects on another server with the API of Google Cloud Storage.
     pub fn with_storage(mut self, endpoint: Option<String>) -> Self {
         self.clients.storage = Storage::new(Access::Read, endpoint);
-        self
-    }
-
-    /// Applies an egress policy; the default allows no internal address.
-    pub fn with_egress_policy(mut self, egress: EgressPolicy) -> Self {
-        self.task_runners = self.task_runners.with_egress_policy(egress.clone());
-        self.clients.http = Http::with_egress_policy(egress.clone());
-        self.clients.egress = egress;
         self
     }
 
@@ -114,12 +63,6 @@ impl Executor {
     /// Replaces the worker that claims attempts.
     pub fn replace_worker(&self, worker: Arc<Worker>) {
         *self.worker.write().unwrap_or_else(PoisonError::into_inner) = worker;
-    }
-
-    /// Uses other task runners.
-    pub fn with_task_runners(mut self, task_runners: TaskRunners) -> Self {
-        self.task_runners = task_runners;
-        self
     }
 
     /// Runs one attempt and settles it, then continues with inline tasks that it releases. Does nothing for an attempt that
@@ -145,7 +88,7 @@ impl Executor {
                 Ok(_) | Err(_) => break,
             }
         }
-        self.runtime.announce(work).await;
+        self.runtime.publish_work(work).await;
     }
 
     async fn attempt(self: &Arc<Self>, work: &TaskDispatched) -> runtime::Result<Settlement> {
@@ -157,7 +100,9 @@ impl Executor {
             return Ok(Verdict::Reject(format!("version {version} has no task {task}")).into());
         }
         label_span(work, &graph);
-        let secrets = match self.secrets.resolve(runtime::secrets_of(spec(&graph, work))).await {
+        let tenant = self.runtime.tenants().name(work.tenant).await?;
+        let named = runtime::secrets_of(spec(&graph, work));
+        let secrets = match self.runner.secrets.of(&tenant).resolve(named).await {
             Ok(secrets) => secrets,
             Err(failure) => return self.report(work, None, self.runtime.clock().now(), Err(failure)).await,
         };
@@ -169,14 +114,15 @@ impl Executor {
             }
             runtime::Job::Ready(brief) if spec(&graph, work).kind.is_inline() => {
                 // Without side effects, so running it twice is harmless: a claim would only cost a commit.
-                let prepared = Prepared { brief, secrets };
+                let prepared = Prepared { tenant, brief, secrets };
                 let (started_at, result) =
                     self.run_task(work, &graph, prepared, StopSignals::default()).await;
                 self.report(work, None, started_at, result.map_err(Failure::from)).await
             }
             runtime::Job::Ready(brief) => {
                 // In a separate task, so that a caller that hangs up does not end a claimed attempt.
-                let (executor, work, prepared) = (self.clone(), work.clone(), Prepared { brief, secrets });
+                let prepared = Prepared { tenant, brief, secrets };
+                let (executor, work) = (self.clone(), work.clone());
                 let attempt = async move { executor.execute_with_claim(&work, &graph, prepared).await };
                 let panicked = |panic| Ok(Verdict::Reject(format!("the attempt panicked: {panic}")).into());
                 tokio::spawn(attempt.in_current_span()).await.unwrap_or_else(panicked)
@@ -242,40 +188,32 @@ impl Executor {
         prepared: Prepared,
         signals: StopSignals,
     ) -> (Instant, Result<Value, Unfinished>) {
-        let started_at = self.runtime.clock().now();
-        let (spec, Prepared { brief, secrets }) = (spec(graph, work), prepared);
-        let timeout = timeout_for(spec, work, started_at);
+        let clock = self.runtime.clock();
+        let started_at = clock.now();
+        let (spec, Prepared { tenant, brief, secrets }) = (spec(graph, work), prepared);
         let job = Job {
             tenant: brief.tenant,
-            key: work.key,
+            run: work.key.run,
             attempt: work.attempt,
             workflow: graph.workflow().name.clone(),
             task: graph.name_at(work.key.task, work.child),
-            kind: spec.kind,
+            kind: spec.kind.clone(),
             config: brief.config,
             document: brief.document,
-            timeout: self.limit.cap(timeout),
+            timeout: timeout_for(spec, work, started_at),
             resources: spec.resources,
             network: spec.network,
         };
-        let clock = self.runtime.clock().clone();
-        let log = Log::open(self.runtime.store().clone(), clock.clone(), work.key, work.attempt);
+        let store = self.runtime.store().clone();
+        let sink = StoreSink { store, key: work.key, attempt: work.attempt };
+        let log = Log::open(Arc::new(sink), clock.clone(), &job);
         log.redact(secrets.values().filter_map(Value::as_str).map(str::to_owned));
         if !spec.kind.is_inline() {
-            // A side-effecting task may encounter any secret of this worker, not only those it refers to.
-            log.redact(self.secrets.all().await);
+            // A side-effecting task may encounter any secret of its tenant, not only those it refers to.
+            log.redact(self.runner.secrets.of(&tenant).all().await);
         }
-        let (scripts, scratch, kill) = (self.scripts.clone(), self.scratch.clone(), signals.kill);
         let breakers = self.worker().breakers.clone();
-        let defaults = Context::new(log.clone(), signals.stop, clock);
-        let containment = self.containment.clone();
-        let context = Context { scripts, scratch, kill, breakers, containment, ..defaults };
-        let result = AssertUnwindSafe(self.task_runners.run(&job, &context)).catch_unwind().await;
-        let result = result.unwrap_or_else(|_| Err(Failure::transient("the task type panicked").into()));
-        let result = result.map_err(|unfinished| self.limit.explain(timeout, unfinished));
-        log.finish().await;
-        count(job.kind, &result, self.runtime.clock().now() - started_at);
-        (started_at, result)
+        (started_at, self.runner.run(job, log, signals, breakers).await)
     }
 
     /// Settles the attempt in this process. A report that is too late changes nothing. The work is done, so while the store
@@ -301,10 +239,27 @@ impl Executor {
     /// Hands back an attempt that was stopped. If that cannot be recorded, the sweep finds the attempt once this worker is
     /// gone.
     async fn hand_back(&self, work: &TaskDispatched, worker: WorkerId, reason: String) -> Verdict {
-        let (task, attempt) = (work.key.task, work.attempt);
-        let hand_back = Command::HandBack { task, attempt, worker, reason };
+        let Some(hand_back) = self.hand_back_command(work, worker, reason).await else {
+            return Verdict::Done;
+        };
         let settlement = self.settle_with_retries(work, hand_back).await;
         settlement.map_or(Verdict::Done, |settlement| settlement.verdict)
+    }
+
+    /// The command that hands back an attempt, with retries while the store is unavailable.
+    async fn hand_back_command(
+        &self,
+        work: &TaskDispatched,
+        worker: WorkerId,
+        reason: String,
+    ) -> Option<Command> {
+        for tries in 0..MAX_REPORT_TRIES {
+            match self.runtime.workers().hand_back(work.key, work.attempt, worker, reason.clone()).await {
+                Ok(command) => return Some(command),
+                Err(error) => self.back_off(tries, &error).await,
+            }
+        }
+        None
     }
 
     /// Settles the result of an attempt, with retries while the store is unavailable. Returns none if it stays unavailable.
@@ -329,7 +284,7 @@ impl Executor {
 
     /// An earlier try may have been committed although it seemed to fail: then the messages that follow are unpublished.
     async fn publish_successors(&self, work: &TaskDispatched) {
-        let recheck = Command::Recheck { patience: TimeDelta::zero() };
+        let recheck = Command::Recheck { claim_timeout: TimeDelta::zero(), served: None };
         if let Err(error) = self.runtime.settle(work.key.run, recheck).await {
             warn!("The sweep must continue run {}: {error}", work.key.run);
         }
@@ -366,8 +321,9 @@ impl From<Verdict> for Settlement {
     }
 }
 
-/// An attempt's brief, and the secrets in it.
+/// An attempt's brief, the secrets in it, and the tenant that they belong to.
 struct Prepared {
+    tenant: TenantName,
     brief: Brief,
     secrets: Map<String, Value>,
 }
@@ -382,15 +338,4 @@ fn label_span(work: &TaskDispatched, graph: &Graph) {
     let span = Span::current();
     span.record("tenant", work.tenant.0).record("workflow", &*graph.workflow().name);
     span.record("task", task).record("attempt", work.attempt);
-}
-
-fn count(kind: TaskKind, result: &Result<Value, Unfinished>, took: TimeDelta) {
-    let outcome = match result {
-        Ok(_) => "succeeded",
-        Err(Unfinished::Stopped) => ErrorClass::Killed.name(),
-        Err(Unfinished::Failed(failure)) => failure.class.name(),
-    };
-    let labels = [("kind", kind.name()), ("outcome", outcome)];
-    counter!("ebbflow_attempts_total", &labels).increment(1);
-    histogram!("ebbflow_attempt_seconds", "kind" => kind.name()).record(took.as_seconds_f64());
 }

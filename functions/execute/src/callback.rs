@@ -21,11 +21,13 @@ const CALLBACK_TIMEOUT: TimeDelta = TimeDelta::seconds(30);
 impl Executor {
     /// Sends a callback. It may arrive twice, with the same id.
     pub async fn call_back(&self, due: &CallbackDue) -> runtime::Result<Verdict> {
-        let secrets = match self.secrets.resolve(self.runtime.callbacks().secrets(due).await?).await {
+        let tenant = self.runtime.tenants().name(due.tenant).await?;
+        let known = self.runner.secrets.of(&tenant);
+        let secrets = match known.resolve(self.runtime.callbacks().secrets(due).await?).await {
             Ok(secrets) => secrets,
             Err(failure) => return self.record_callback(due, "a callback", Err(failure)).await,
         };
-        let redactor = Redactor::of(&secrets).and(self.secrets.all().await);
+        let redactor = Redactor::of(&secrets).and(known.all().await);
         match self.runtime.callbacks().job(due, secrets).await? {
             CallbackJob::Gone => Ok(Verdict::Reject("there is no such callback".into())),
             CallbackJob::Broken(failure) => {
@@ -64,7 +66,7 @@ impl Executor {
 
     async fn send(&self, config: Value, redactor: &Redactor) -> Result<(), Failure> {
         let config: config::Http =
-            config::read(TaskKind::Http, config).map_err(|error| Failure::permanent(error.to_string()))?;
+            config::read(&TaskKind::Http, config).map_err(|error| Failure::permanent(error.to_string()))?;
         let redact = |text: &str| redactor.text(text);
         let clock = self.runtime.clock();
         let mut tries = 1;
@@ -95,19 +97,14 @@ impl Executor {
         depth: u32,
     ) -> runtime::Result<Result<(), Failure>> {
         let id = RunId::from_key(due.tenant, &workflow, &format!("callback {}", event["id"]));
-        let request = StartRun {
-            id,
-            tenant: due.tenant,
-            workflow,
-            inputs,
-            labels: Map::new(),
-            logical_date: None,
-            priority: 0,
-            origin: Origin::Callback { run: due.run, depth },
-        };
+        let origin = Origin::Callback { run: due.run, depth };
+        let request = StartRun { inputs, ..StartRun::new(id, due.tenant, workflow, origin) };
         match self.runtime.start(request).await {
             Ok(_) => Ok(Ok(())),
-            Err(error) if error.is_hopeless() => Ok(Err(Failure::permanent(error.to_string()))),
+            // A redelivery for want of room would slow down the messages of other tenants.
+            Err(error) if error.is_hopeless() || error.is_quota() => {
+                Ok(Err(Failure::permanent(error.to_string())))
+            }
             Err(error) => Err(error),
         }
     }

@@ -7,10 +7,11 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use model::{Clock, NetworkAccess, Resources, TaskKey, TaskKind, TenantId};
+use model::{Clock, NetworkAccess, Resources, RunId, TaskKind, TenantId};
 
 use crate::log::Log;
-use crate::process::Containment;
+use crate::process::{Containment, environments};
+use crate::reports::Reports;
 use crate::task_runners::Breakers;
 
 /// One attempt: everything that is known before it starts.
@@ -18,8 +19,8 @@ use crate::task_runners::Breakers;
 pub struct Job {
     /// The tenant of the run.
     pub tenant: TenantId,
-    /// The run and the task's index in it.
-    pub key: TaskKey,
+    /// The id of the run.
+    pub run: RunId,
     /// The attempt's number, from 1.
     pub attempt: u32,
     /// The name of the workflow.
@@ -30,7 +31,8 @@ pub struct Job {
     pub kind: TaskKind,
     /// The config of the task, rendered.
     pub config: Value,
-    /// The content of a process's file `EBB_INPUT`: `{inputs, outputs, run, task}`.
+    /// The content of a process's file `EBB_INPUT`: inputs, outputs, run, task, tenant, workflow, labels, data interval and
+    /// checkpoint.
     pub document: Value,
     /// How long the attempt may take.
     pub timeout: Duration,
@@ -40,11 +42,13 @@ pub struct Job {
     pub network: NetworkAccess,
 }
 
-/// The context of an attempt: its log, its stop signals, its clock and its folders.
+/// The context of an attempt: its log, its reports, its stop signals, its clock and its folders.
 #[derive(Clone)]
 pub struct Context {
     /// The log of the attempt.
     pub log: Log,
+    /// The checkpoints, progress and metrics of the attempt.
+    pub reports: Reports,
     /// Cancelled when the attempt must stop before it is done.
     pub cancel: CancellationToken,
     /// Cancelled when there is no time left to stop gracefully.
@@ -55,8 +59,10 @@ pub struct Context {
     pub grace: Duration,
     /// The folder for the scratch directories of processes.
     pub scratch: PathBuf,
-    /// The base of relative `script` paths.
+    /// The base of relative `script` paths, for files that a version does not bring along.
     pub scripts: PathBuf,
+    /// The folder in which Python environments are kept.
+    pub environments: PathBuf,
     /// How its programs are kept apart from the worker; only by a process group if none is given.
     pub containment: Option<Containment>,
     /// The circuit breakers of its worker.
@@ -72,15 +78,17 @@ impl Context {
     pub fn new(log: Log, cancel: CancellationToken, clock: Arc<dyn Clock>) -> Self {
         let (scratch, scripts) = (std::env::temp_dir(), PathBuf::from("."));
         let kill = CancellationToken::new();
-        let breakers = Arc::default();
+        let (reports, breakers) = (log.reports(), Arc::default());
         Self {
             log,
+            reports,
             cancel,
             kill,
             clock,
             grace: Self::DEFAULT_GRACE,
             scratch,
             scripts,
+            environments: environments::default_folder(),
             containment: None,
             breakers,
         }

@@ -6,7 +6,10 @@ pub mod job;
 mod limit;
 pub mod log;
 mod process;
+mod reports;
+mod runner;
 mod sensors;
+mod sink;
 pub mod task_runners;
 mod worker;
 
@@ -24,9 +27,12 @@ use tracing::{info, warn};
 
 pub use attempt::Executor;
 pub use job::{Context, Job};
-pub use log::{Level, Log, LogSink, Stream};
+pub use log::{Level, Log, Stream};
 pub use process::Containment;
-pub use task_runners::{TaskRunner, TaskRunners};
+pub use reports::Reports;
+pub use runner::{Runner, StopSignals};
+pub use sink::{AttemptSink, SinkError};
+pub use task_runners::{Breakers, Exec, TaskRunner, TaskRunners, Unfinished};
 pub use worker::Worker;
 
 #[derive(Clone)]
@@ -44,20 +50,22 @@ impl FromRef<Shared> for App {
 /// `POST /push`: an attempt or a callback to run. Script paths are relative to the working directory.
 pub fn router(app: App) -> Router {
     let worker = Worker::new(app.runtime.clone());
-    let executor = Executor::new(app.runtime.clone(), worker, ".");
+    let runner = Runner::new(app.runtime.clock().clone(), ".");
+    let executor = Executor::new(app.runtime.clone(), worker, runner);
     router_with(app, executor)
 }
 
 /// The router as a process: at shutdown it lets attempts finish or hands them back, and it ends with its worker.
 pub fn serving(app: App, config: &Config) -> Serving {
     let worker = Worker::of_queue(config.queue.clone(), app.runtime.clone());
-    let executor = Executor::new(app.runtime.clone(), worker.clone(), ".");
-    let executor = executor
+    let runner = Runner::new(app.runtime.clock().clone(), ".")
         .with_egress_policy(config.egress.clone())
         .with_secrets(config.secrets.clone())
-        .with_storage(config.storage_endpoint.clone())
         .with_attempt_limit(config.request_limit())
+        .with_user_code(config.user_code)
         .with_containment(containment(&config.containment));
+    let executor = Executor::new(app.runtime.clone(), worker.clone(), runner)
+        .with_storage(config.storage_endpoint.clone());
     let ended = worker.clone();
     Serving {
         router: router_with(app, executor),
@@ -84,7 +92,10 @@ pub fn containment(settings: &ContainmentConfig) -> Option<Containment> {
         warn!("The programs of tasks see all files that their user may read: this system has no Landlock");
     }
     if !users {
-        info!("The programs of tasks run as the worker's own user: it is not root");
+        info!(
+            "The programs of tasks run as the worker's own user: it is not root. `resources.processes` holds where it may \
+             create user namespaces"
+        );
     }
     Some(Containment::new(settings.readable.clone(), settings.writable.clone()))
 }

@@ -7,6 +7,10 @@ use model::{ErrorClass, Failure, Instant, TaskSpec};
 
 use crate::task_runners::Unfinished;
 
+/// How long a process may continue after SIGTERM where there is a limit: an attempt ends 15 s before its request does, and the rest
+/// of them is for its report.
+const GRACE: Duration = Duration::from_secs(10);
+
 /// The longest that an attempt may take here; none for no limit.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct AttemptLimit(pub(crate) Option<Duration>);
@@ -17,7 +21,13 @@ impl AttemptLimit {
         self.0.map_or(timeout, |longest| timeout.min(longest))
     }
 
-    /// Says what to use instead, if an attempt with this timeout was ended by the limit.
+    /// How long a process may continue after SIGTERM.
+    pub(crate) fn grace(self, usual: Duration) -> Duration {
+        self.0.map_or(usual, |_| usual.min(GRACE))
+    }
+
+    /// Says what to use instead, if an attempt with this timeout was ended by the limit. The failure is permanent: another attempt
+    /// would end there as well.
     pub(crate) fn explain(self, timeout: Duration, unfinished: Unfinished) -> Unfinished {
         match (unfinished, self.0) {
             (Unfinished::Failed(failure), Some(longest))
@@ -25,11 +35,11 @@ impl AttemptLimit {
             {
                 let message = format!(
                     "the attempt took longer than {} s, which is all that this queue's service allows: split the task, let a \
-                     sensor or `wait_for_signal` wait for work that runs elsewhere, or use a queue `remote-…` with workers of \
-                     your own",
+                     sensor or `wait_for_signal` wait for work that runs elsewhere, or name a queue of the kind \
+                     `pool`, whose workers take as long as they need",
                     longest.as_secs()
                 );
-                Unfinished::Failed(Failure { message, ..failure })
+                Unfinished::Failed(Failure { class: ErrorClass::Permanent, message, ..failure })
             }
             (other, _) => other,
         }
@@ -68,7 +78,7 @@ mod tests {
     #[test]
     fn only_an_attempt_that_the_limit_ended_says_what_to_use_instead() {
         let message = explained(LIMIT, 3_600, ErrorClass::Timeout);
-        assert!(message.contains("585 s") && message.contains("remote-"), "{message}");
+        assert!(message.contains("585 s") && message.contains("`pool`"), "{message}");
         assert_eq!(explained(LIMIT, 60, ErrorClass::Timeout), "as it was");
         assert_eq!(explained(LIMIT, 3_600, ErrorClass::Transient), "as it was");
         assert_eq!(explained(AttemptLimit::default(), 3_600, ErrorClass::Timeout), "as it was");

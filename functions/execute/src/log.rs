@@ -7,7 +7,6 @@ mod writer;
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard};
 
-use async_trait::async_trait;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use host::secrets::Redactor;
@@ -15,24 +14,13 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use model::{Clock, TaskKey};
-use store::{LogChunk, LogLine, Store};
+use model::Clock;
+use store::LogLine;
 
+use crate::job::Job;
+use crate::reports::Reports;
+use crate::sink::AttemptSink;
 use writer::Writer;
-
-/// Where lines are stored: any store.
-#[async_trait]
-pub trait LogSink: Send + Sync {
-    /// Appends lines to the attempt's log. Appending the same chunk again changes nothing.
-    async fn append(&self, chunk: &LogChunk) -> store::Result<()>;
-}
-
-#[async_trait]
-impl<S: Store + ?Sized> LogSink for S {
-    async fn append(&self, chunk: &LogChunk) -> store::Result<()> {
-        self.append_log(chunk).await
-    }
-}
 
 /// The source of a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -89,7 +77,9 @@ const MIN_REDACTED_LENGTH: usize = 8;
 pub struct Log(Arc<Inner>);
 
 struct Inner {
+    sink: Arc<dyn AttemptSink>,
     clock: Arc<dyn Clock>,
+    attempt: u32,
     /// The channel to the writer, which starts with the first line: most attempts log nothing.
     lines: OnceLock<mpsc::Sender<LogLine>>,
     write: Box<dyn Fn(mpsc::Receiver<LogLine>) -> BoxFuture<'static, ()> + Send + Sync>,
@@ -103,26 +93,23 @@ struct Inner {
 
 impl Log {
     /// The maximum size of the log of one attempt, in bytes; further lines are dropped.
-    pub const MAX_BYTES: usize = 10 * 1024 * 1024;
+    pub const MAX_BYTES: usize = store::MAX_LOG_BYTES;
 
-    /// The maximum number of lines in the log of one attempt; further lines are dropped. Even an empty line takes a row.
-    pub const MAX_LINES: usize = 100_000;
+    /// The maximum number of lines in the log of one attempt; further lines are dropped.
+    pub const MAX_LINES: usize = store::MAX_LOG_LINES;
 
     /// The maximum number of lines that wait for the store; then writing a line waits, too.
     pub const MAX_WAITING_LINES: usize = 10_000;
 
     /// Opens the log of an attempt. Lines are numbered from 0.
-    pub fn open<S>(sink: Arc<S>, clock: Arc<dyn Clock>, key: TaskKey, attempt: u32) -> Self
-    where
-        S: LogSink + ?Sized + 'static,
-    {
+    pub fn open(sink: Arc<dyn AttemptSink>, clock: Arc<dyn Clock>, job: &Job) -> Self {
         let (closing, closed) = (CancellationToken::new(), CancellationToken::new());
-        let (writer_clock, until) = (clock.clone(), closing.clone());
-        let write = move |lines| {
-            Writer::new(sink.clone(), writer_clock.clone(), key, attempt, lines, until.clone()).run().boxed()
-        };
+        let writer = Writer::new(sink.clone(), clock.clone(), job, closing.clone());
+        let write = move |lines| writer.clone().run(lines).boxed();
         Self(Arc::new(Inner {
+            sink,
             clock,
+            attempt: job.attempt,
             lines: OnceLock::new(),
             write: Box::new(write),
             written: Written::default(),
@@ -131,6 +118,12 @@ impl Log {
             _close_on_drop: closing.clone().drop_guard(),
             closing,
         }))
+    }
+
+    /// The checkpoints, progress and metrics of the same attempt, which go where its lines go.
+    pub(crate) fn reports(&self) -> Reports {
+        let Inner { sink, clock, attempt, .. } = &*self.0;
+        Reports::open(sink.clone(), clock.clone(), self.clone(), *attempt)
     }
 
     /// Redacts these secrets from now on. Output arrives line by line, so each long line of a secret is redacted, too.
@@ -162,15 +155,20 @@ impl Log {
         self.redactor().value(value)
     }
 
+    /// Whether a line did not fit: then all later ones are dropped.
+    pub(crate) fn is_full(&self) -> bool {
+        self.0.written.is_full()
+    }
+
     /// Writes one line. Waits only while [`Log::MAX_WAITING_LINES`] lines wait for the store.
     pub async fn line(&self, stream: Stream, level: Level, text: &str) {
-        if self.0.written.is_full() {
+        if self.is_full() {
             return;
         }
         let text = self.redacted(text);
         match self.0.written.reserve(&text) {
             Space::Fits => self.send(stream, level, text).await,
-            Space::FirstBeyond => self.send(Stream::System, Level::Warning, truncation_notice()).await,
+            Space::FirstBeyond => self.send(Stream::System, Level::Warning, store::log_cut()).await,
             Space::Beyond => {}
         }
     }
@@ -247,11 +245,6 @@ impl Written {
     fn lock(&self) -> MutexGuard<'_, Size> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn truncation_notice() -> String {
-    let mebibytes = Log::MAX_BYTES / (1024 * 1024);
-    format!("the log was cut here: an attempt may write at most {mebibytes} MiB and {} lines", Log::MAX_LINES)
 }
 
 #[cfg(test)]

@@ -3,6 +3,6 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // A task's program is supervised by the executable that starts it.
-    containment::supervise().unwrap_or_else(ebbflow_execute::main)
+    // The supervisors of programs come from the executable that starts them.
+    containment::serve().unwrap_or_else(ebbflow_execute::main)
 }

@@ -4,9 +4,13 @@
 //! in its process group); of the worker's environment, the program sees only an allow list.
 
 mod containment;
+mod description;
 mod environment;
+pub(crate) mod environments;
 mod exit_status;
 mod group;
+mod level;
+mod messages;
 mod output;
 mod scratch;
 
@@ -17,17 +21,22 @@ use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use ::containment::supervisor_environment;
+use ::containment::TaskUser;
 use serde_json::Value;
-use tokio::process::{Child, Command};
+use tokio::process::Command;
 
 use model::Failure;
+use model::progress::{CPU_SECONDS, PEAK_MEMORY_BYTES};
 
 use crate::job::{Context, Job};
 use crate::log::{Level, Stream};
 use crate::task_runners::Unfinished;
 pub use containment::Containment;
+use containment::Supervised;
+pub(crate) use containment::is_readable_by_all;
+use description::Description;
 use group::Group;
+use messages::Messages;
 use output::OutputCapture;
 pub(crate) use scratch::Scratch;
 
@@ -36,8 +45,8 @@ const OUTPUT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The program to run.
 pub(crate) struct Program {
-    /// The executable's name, looked up on `PATH`.
-    pub(crate) name: &'static str,
+    /// The executable: a path, or a name that is looked up on `PATH`.
+    pub(crate) name: String,
     /// What to do if it is not installed.
     pub(crate) remedy: &'static str,
     /// Its arguments, not interpreted by a shell.
@@ -46,6 +55,30 @@ pub(crate) struct Program {
     pub(crate) environment: BTreeMap<String, String>,
     /// The script file among its arguments, which it must be able to read.
     pub(crate) script: Option<PathBuf>,
+    /// Further folders that it may read.
+    pub(crate) readable: Vec<PathBuf>,
+    /// Further folders that it may change, which are given to it.
+    pub(crate) writable: Vec<PathBuf>,
+}
+
+impl Program {
+    /// A program without arguments.
+    pub(crate) fn new(name: &str, remedy: &'static str) -> Self {
+        let (arguments, environment, readable, writable) = Default::default();
+        Self { name: name.to_owned(), remedy, arguments, environment, script: None, readable, writable }
+    }
+
+    /// Uses a Python environment: commands find its programs first, and Python itself is called directly, without `activate`.
+    pub(crate) fn use_environment(&mut self, folder: PathBuf, is_python: bool) {
+        let programs = folder.join("bin");
+        if is_python {
+            self.name = programs.join("python").display().to_string();
+        }
+        let path = format!("{}:{}", programs.display(), environment::search_path().display());
+        self.environment.entry("PATH".to_owned()).or_insert(path);
+        self.environment.entry("VIRTUAL_ENV".to_owned()).or_insert(folder.display().to_string());
+        self.readable.push(folder);
+    }
 }
 
 /// Runs the program to its end. Returns the JSON that it wrote to the file `EBB_OUTPUT`, or null if it wrote none.
@@ -55,9 +88,12 @@ pub(crate) async fn run(
     job: &Job,
     context: &Context,
 ) -> Result<Value, Unfinished> {
-    let mut process = Process::spawn(&program, &scratch, job, context)?;
-    let status = process.wait(context).await?;
-    exit_status::check(status, process.output.last_error())?;
+    let mut process = Process::spawn(&program, &scratch, job, context).await?;
+    let ended = process.wait(context).await;
+    process.report_usage(context);
+    let status = ended?;
+    let described = describe(status, &scratch, context).await;
+    exit_status::check(status, &job.kind, process.output.last_error(), described)?;
     let output = scratch.output().await;
     // The group must end before its directory is removed.
     drop(process);
@@ -65,12 +101,30 @@ pub(crate) async fn run(
     Ok(output?)
 }
 
+/// How a program that failed describes its failure. What is wrong with the description goes to the attempt's log.
+async fn describe(status: ExitStatus, scratch: &Scratch, context: &Context) -> Option<Description> {
+    if status.success() {
+        return None;
+    }
+    let described = match scratch.failure().await {
+        Ok(bytes) => Description::parse(&bytes?),
+        Err(error) => Err(format!("the file EBB_FAILURE is ignored: {error}")),
+    };
+    match described {
+        Ok(described) => Some(described),
+        Err(problem) => {
+            context.log.line(Stream::System, Level::Warning, &problem).await;
+            None
+        }
+    }
+}
+
 /// The path of a script, relative to the folder of scripts. A script that only its owner can read is copied for the program.
 pub(crate) async fn script(path: &str, scratch: &Scratch, context: &Context) -> Result<PathBuf, Failure> {
     let path = context.scripts.join(path);
     let missing = || Failure::permanent(format!("this worker has no script {}", path.display()));
     let found = std::path::absolute(&path).ok().filter(|path| path.is_file()).ok_or_else(missing)?;
-    if context.containment.is_none() || containment::is_readable_by_all(&found) {
+    if context.containment.is_none() || is_readable_by_all(&found) {
         return Ok(found);
     }
     let text = tokio::fs::read(&found).await.map_err(|_| missing())?;
@@ -78,41 +132,49 @@ pub(crate) async fn script(path: &str, scratch: &Scratch, context: &Context) -> 
 }
 
 /// A running process. Dropping it kills its whole group.
-struct Process {
-    child: Child,
+struct Process<'p> {
+    program: &'p Program,
     group: Group,
     output: OutputCapture,
+    messages: Messages,
 }
 
-impl Process {
-    fn spawn(program: &Program, scratch: &Scratch, job: &Job, context: &Context) -> Result<Self, Failure> {
-        let (mut command, user) = match &context.containment {
-            Some(containment) => containment.command(program, scratch, job)?,
-            None => (Command::new(program.name), None),
-        };
-        command.current_dir(scratch.work()).env_clear().stdout(Stdio::piped()).stderr(Stdio::piped());
+impl<'p> Process<'p> {
+    async fn spawn(
+        program: &'p Program,
+        scratch: &Scratch,
+        job: &Job,
+        context: &Context,
+    ) -> Result<Self, Failure> {
         let environment = environment::of(program, scratch, job, context.containment.is_some());
-        match &context.containment {
-            Some(_) => command.envs(supervisor_environment(environment)).stdin(Stdio::piped()),
-            None => command.args(&program.arguments).envs(environment).stdin(Stdio::null()).process_group(0),
-        };
         let failed = |error| exit_status::not_started(program, &error);
-        let mut child = command.spawn().map_err(failed)?;
-        let group = match &context.containment {
-            Some(_) => Group::supervised_by(&mut child, user).map_err(failed)?,
-            None => Group::led_by(&child),
+        let follow = |user| Messages::follow(&scratch.messages_file(), user, context);
+        let Some(containment) = &context.containment else {
+            let messages = follow(None)?;
+            let mut command = Command::new(&program.name);
+            command.args(&program.arguments).current_dir(scratch.work()).env_clear().envs(environment);
+            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+            let mut child = command.spawn().map_err(failed)?;
+            let stdout = child.stdout.take().expect("the standard output is a pipe");
+            let stderr = child.stderr.take().expect("the standard error is a pipe");
+            let output = OutputCapture::of(stdout, stderr, &context.log);
+            return Ok(Self { program, group: Group::led_by(child), output, messages });
         };
-        let output = OutputCapture::of(&mut child, &context.log);
-        Ok(Self { child, group, output })
+        let (request, user) = containment.request(program, environment, scratch, job)?;
+        let messages = follow(user.as_ref().map(TaskUser::id))?;
+        let Supervised { socket, output, errors } = containment.start().map_err(failed)?;
+        let output = OutputCapture::of(output, errors, &context.log);
+        let group = Group::supervised(socket, &request, user).await;
+        Ok(Self { program, group, output, messages })
     }
 
     /// Waits for the program to end, or stops it when the attempt is cancelled.
     async fn wait(&mut self, context: &Context) -> Result<ExitStatus, Unfinished> {
         tokio::select! {
             biased;
-            status = self.child.wait() => {
+            status = self.group.wait(self.program) => {
                 self.drain_output(context).await;
-                Ok(status.map_err(|error| Failure::transient(format!("cannot wait for the process: {error}")))?)
+                Ok(status?)
             }
             () = context.cancel.cancelled() => {
                 self.stop(context).await;
@@ -121,11 +183,21 @@ impl Process {
         }
     }
 
+    /// Reports what the program used as metrics of its attempt.
+    fn report_usage(&self, context: &Context) {
+        if let Some(usage) = self.group.usage() {
+            context.reports.metric(CPU_SECONDS, usage.cpu_seconds);
+            // Exact up to 8 PiB.
+            context.reports.metric(PEAK_MEMORY_BYTES, usage.peak_memory_bytes as f64);
+        }
+    }
+
     /// The program has ended, but its children may still write, such as a `tee` behind it.
     async fn drain_output(&mut self, context: &Context) {
         within(context, OUTPUT_TIMEOUT, self.output.end()).await;
         self.group.kill();
         within(context, OUTPUT_TIMEOUT, self.output.end()).await;
+        within(context, OUTPUT_TIMEOUT, self.messages.end()).await;
     }
 
     /// Terminates the whole group, and kills it after the grace period.
@@ -136,7 +208,7 @@ impl Process {
         // The program may end before children that are still cleaning up. They hold the pipes, so the end of the output is
         // the end of the group; children that have closed them get no grace period.
         let all_gone = async {
-            let _ = self.child.wait().await;
+            let _ = self.group.wait(self.program).await;
             self.output.end().await;
         };
         tokio::select! {
@@ -146,8 +218,9 @@ impl Process {
             () = context.wait(context.grace) => {}
         }
         self.group.kill();
-        let _ = self.child.wait().await;
+        let _ = self.group.wait(self.program).await;
         within(context, OUTPUT_TIMEOUT, self.output.end()).await;
+        within(context, OUTPUT_TIMEOUT, self.messages.end()).await;
     }
 }
 

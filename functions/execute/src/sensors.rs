@@ -16,7 +16,7 @@ use host::{EgressPolicy, Verdict};
 use language::config::{self, HttpSensor, Sensor};
 use language::expression;
 use language::template::Scope;
-use model::message::{PollDue, TaskDispatched, TaskResult, Watch};
+use model::message::{PollDue, PollTarget, TaskDispatched, TaskResult};
 use model::{CloudEvent, Failure, Instant, TaskKey, TaskKind, TenantId, TriggerKey};
 use runtime::{Find, Poll};
 use serde_json::{Value, json};
@@ -40,9 +40,9 @@ pub(crate) struct SensorClients {
 impl Executor {
     /// Polls the sensor of a task or a trigger, and settles the result.
     pub async fn poll(&self, due: &PollDue) -> runtime::Result<Verdict> {
-        match &due.watch {
-            Watch::Task { .. } => self.poll_task(due).await,
-            Watch::Trigger { workflow, name } => {
+        match &due.target {
+            PollTarget::Task { .. } => self.poll_task(due).await,
+            PollTarget::Trigger { workflow, name } => {
                 let key = TriggerKey { tenant: due.tenant, workflow: workflow.clone(), name: name.clone() };
                 self.poll_trigger(&key).await
             }
@@ -50,7 +50,7 @@ impl Executor {
     }
 
     async fn poll_task(&self, due: &PollDue) -> runtime::Result<Verdict> {
-        let Watch::Task { key, attempt, version, child, since, failed } = due.watch.clone() else {
+        let PollTarget::Task { key, attempt, version, child, since, failed } = due.target.clone() else {
             return Ok(Verdict::Done);
         };
         let Some(graph) = self.runtime.graph(version).await?.filter(|graph| graph.has(key.task, child))
@@ -61,10 +61,12 @@ impl Executor {
         let work =
             TaskDispatched { key, tenant: due.tenant, attempt, version, queue, child, give_up_at: None };
         let spec = graph.spec_at(key.task, child);
-        let polled = match self.secrets.resolve(runtime::secrets_of(spec)).await {
+        let tenant = self.runtime.tenants().name(due.tenant).await?;
+        let known = self.runner.secrets.of(&tenant);
+        let polled = match known.resolve(runtime::secrets_of(spec)).await {
             Err(failure) => Err(failure),
             Ok(secrets) => {
-                let redactor = Redactor::of(&secrets).and(self.secrets.all().await);
+                let redactor = Redactor::of(&secrets).and(known.all().await);
                 match self.runtime.job(&work, &graph, secrets).await? {
                     runtime::Job::Gone => {
                         return Ok(Verdict::Reject(format!("there is no run {}", key.run)));
@@ -130,11 +132,12 @@ impl Executor {
         redact: Redact<'_>,
     ) -> Result<Option<Value>, Failure> {
         let sensor: Sensor =
-            config::read(TaskKind::Sensor, config).map_err(|error| Failure::permanent(error.to_string()))?;
+            config::read(&TaskKind::Sensor, config).map_err(|error| Failure::permanent(error.to_string()))?;
         match sensor {
             Sensor::File(sensor) => {
                 let earliest = sensor.changed_since.or(sensor.changed.then_some(since));
-                let mut found = files::list(&sensor.path, &self.clients.storage).await?;
+                let mut found =
+                    files::list(&sensor.path, &self.clients.storage, &self.runner.secrets).await?;
                 found.retain(|file| earliest.is_none_or(|earliest| file.changed_at > earliest));
                 let watermark = found.iter().map(|file| file.changed_at).max();
                 let files: Vec<Value> = found.iter().map(files::File::to_json).collect();
@@ -175,10 +178,12 @@ impl Executor {
     async fn poll_trigger(&self, key: &TriggerKey) -> runtime::Result<Verdict> {
         let record = self.runtime.store().trigger(key).await?;
         let Some(record) = record.filter(|record| record.paused.is_none()) else { return Ok(Verdict::Done) };
-        let poll = match self.secrets.resolve(self.runtime.triggers().sensor_secrets(&record)).await {
+        let tenant = self.runtime.tenants().name(key.tenant).await?;
+        let known = self.runner.secrets.of(&tenant);
+        let poll = match known.resolve(self.runtime.triggers().sensor_secrets(&record)).await {
             Err(failure) => Err(failure),
             Ok(secrets) => {
-                let redactor = Redactor::of(&secrets).and(self.secrets.all().await);
+                let redactor = Redactor::of(&secrets).and(known.all().await);
                 let poll = match self.runtime.triggers().sensor(&record, secrets) {
                     Err(failure) => Err(failure),
                     Ok(sensor) => {
@@ -202,7 +207,9 @@ impl Executor {
     ) -> Result<Poll, Failure> {
         let watermark = &record.watermark;
         match sensor {
-            Sensor::File(sensor) => files::poll(&sensor, watermark, &self.clients.storage).await,
+            Sensor::File(sensor) => {
+                files::poll(&sensor, watermark, &self.clients.storage, &self.runner.secrets).await
+            }
             Sensor::Sql(sensor) if sensor.cursor.is_some() => {
                 sql::poll(&sensor, watermark, &self.clients.egress).await
             }

@@ -2,9 +2,11 @@
 //! outputs, and the redaction of secrets.
 
 mod builtin;
+mod exec;
 mod http;
 mod output;
 mod programs;
+mod user_code;
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -19,7 +21,9 @@ use model::{ErrorClass, Failure, TaskKind};
 use crate::job::{Context, Job};
 use crate::log::{Level, Stream};
 
-pub(crate) use http::{Breakers, Http, Redact};
+pub use exec::Exec;
+pub use http::Breakers;
+pub(crate) use http::{Http, Redact};
 pub(crate) use output::{MAX_OUTPUT_BYTES, too_large};
 
 /// The maximum duration of an attempt, even if its timeout is longer.
@@ -40,15 +44,34 @@ pub trait TaskRunner: Send + Sync {
 pub struct TaskRunners(BTreeMap<TaskKind, Box<dyn TaskRunner>>);
 
 impl TaskRunners {
-    /// The runners of all built-in task types.
+    /// The runners of all built-in task types but engine tasks.
     pub fn standard() -> Self {
-        let runners = TaskKind::ALL.iter().filter_map(|kind| standard(*kind));
-        Self(runners.map(|runner| (runner.kind(), runner)).collect())
+        let runners: [Box<dyn TaskRunner>; 7] = [
+            Box::new(builtin::Noop),
+            Box::new(builtin::Echo),
+            Box::new(builtin::Fail),
+            Box::new(builtin::Flaky),
+            Box::new(http::Http::default()),
+            Box::new(programs::Bash),
+            Box::new(programs::Python),
+        ];
+        Self(runners.into_iter().map(|runner| (runner.kind(), runner)).collect())
+    }
+
+    /// The task types that it runs.
+    pub fn kinds(&self) -> impl Iterator<Item = TaskKind> {
+        self.0.keys().cloned()
     }
 
     /// Applies an egress policy to `http` tasks.
     pub(crate) fn with_egress_policy(self, egress: host::EgressPolicy) -> Self {
         self.with(http::Http::with_egress_policy(egress))
+    }
+
+    /// Refuses the task types that run code of users.
+    pub(crate) fn without_user_code(self) -> Self {
+        let kinds = TaskKind::ALL.iter().filter(|kind| kind.runs_user_code());
+        kinds.fold(self, |runners, kind| runners.with(user_code::Denied(kind.clone())))
     }
 
     /// Replaces the runner of a task type.
@@ -63,10 +86,7 @@ impl TaskRunners {
             Some(runner) => run_with_timeout(runner.as_ref(), job, context)
                 .await
                 .and_then(|output| Ok(output::check(output)?)),
-            None => {
-                Err(Failure::permanent(format!("workers do not run engine tasks such as `{}`", job.kind))
-                    .into())
-            }
+            None => Err(Failure::permanent(not_run(&job.kind)).into()),
         };
         match result {
             // Outputs are stored and shown.
@@ -78,32 +98,23 @@ impl TaskRunners {
             Err(Unfinished::Failed(failure)) => {
                 let message = context.log.redacted(&failure.message);
                 context.log.line(Stream::System, Level::Error, &message).await;
-                Err(Failure { message, ..failure }.into())
+                let detail = failure.detail.map(|detail| context.log.redacted_value(detail));
+                Err(Failure { message, detail, ..failure }.into())
             }
         }
     }
 }
 
-/// The runner of a task type; engine tasks have none.
-fn standard(kind: TaskKind) -> Option<Box<dyn TaskRunner>> {
-    Some(match kind {
-        TaskKind::Noop => Box::new(builtin::Noop),
-        TaskKind::Echo => Box::new(builtin::Echo),
-        TaskKind::Fail => Box::new(builtin::Fail),
-        TaskKind::Flaky => Box::new(builtin::Flaky),
-        TaskKind::Http => Box::new(http::Http::default()),
-        TaskKind::Bash => Box::new(programs::Bash),
-        TaskKind::Python => Box::new(programs::Python),
-        TaskKind::Sleep
-        | TaskKind::Switch
-        | TaskKind::Transform
-        | TaskKind::WaitForSignal
-        | TaskKind::Approval
-        | TaskKind::FanOut
-        | TaskKind::FanIn
-        | TaskKind::Workflow
-        | TaskKind::Sensor => return None,
-    })
+/// Why there is no runner for a task type.
+fn not_run(kind: &TaskKind) -> String {
+    match kind {
+        TaskKind::Custom(name) => {
+            format!(
+                "there is no program for tasks of type `{name}` here: name one with `--exec {name}=PROGRAM`"
+            )
+        }
+        engine_task => format!("workers do not run engine tasks such as `{engine_task}`"),
+    }
 }
 
 /// Runs the attempt, and cancels it at its timeout. It may then stop gracefully, but its result no longer counts.
@@ -157,7 +168,7 @@ impl From<Unfinished> for Failure {
 
 /// The job's config, parsed for its task type.
 fn config<T: DeserializeOwned>(job: &Job) -> Result<T, Failure> {
-    language::config::read(job.kind, job.config.clone())
+    language::config::read(&job.kind, job.config.clone())
         .map_err(|error| Failure::permanent(error.to_string()))
 }
 

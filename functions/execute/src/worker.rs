@@ -20,10 +20,7 @@ use uuid::Uuid;
 
 use crate::task_runners::Breakers;
 
-pub(crate) use claims::{ClaimedAttempts, StopSignals};
-
-/// How often a worker sends a heartbeat while it holds attempts.
-const HEARTBEAT_INTERVAL: TimeDelta = TimeDelta::seconds(10);
+pub(crate) use claims::ClaimedAttempts;
 
 /// A heartbeat that takes longer is abandoned, so that the next one is sent in time.
 const HEARTBEAT_TIMEOUT: TimeDelta = TimeDelta::seconds(5);
@@ -54,14 +51,14 @@ struct Activity {
 }
 
 impl Worker {
-    /// A worker of any queue, with a heartbeat every ten seconds.
+    /// A worker of any queue.
     pub fn new(runtime: Arc<Runtime>) -> Arc<Self> {
-        Self::serving(None, HEARTBEAT_INTERVAL, runtime)
+        Self::of_queue(None, runtime)
     }
 
     /// A worker of one queue.
     pub fn of_queue(queue: Option<String>, runtime: Arc<Runtime>) -> Arc<Self> {
-        Self::serving(queue, HEARTBEAT_INTERVAL, runtime)
+        Self::serving(queue, runtime.workers().liveness().heartbeat_interval, runtime)
     }
 
     /// A worker with another heartbeat interval. A cancelled attempt stops at the next heartbeat.
@@ -77,14 +74,15 @@ impl Worker {
             version: env!("CARGO_PKG_VERSION").into(),
             since: runtime.clock().now(),
             breakers: Vec::new(),
+            remote: None,
         };
         Arc::new(Self {
             id: WorkerId(Uuid::now_v7()),
             facts,
+            breakers: Arc::new(Breakers::shared(runtime.clone())),
             runtime,
             heartbeat_interval,
             claims: ClaimedAttempts::default(),
-            breakers: Arc::default(),
             activity: AsyncMutex::default(),
             shutdown_reason: OnceLock::new(),
             ended: CancellationToken::new(),

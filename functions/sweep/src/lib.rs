@@ -132,6 +132,7 @@ pub fn main() -> ExitCode {
         let retention = Retention::new(config.retention).with_accounts(connected.accounts);
         let sweep = Sweep::new(connected.app.runtime.clone())
             .with_retention(retention)
+            .with_log_filter(host::telemetry::follow_filter)
             .with_wake_ups(config.wake.build(connected.app.runtime.clock())?);
         Ok(router_with(connected.app, sweep))
     })

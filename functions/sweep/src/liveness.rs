@@ -5,7 +5,6 @@
 //! the heartbeat interval, and the store responded before and after. An error in between ends the sweep, and the next one
 //! starts over.
 
-use chrono::TimeDelta;
 use engine::Command;
 use model::Instant;
 use runtime::Result;
@@ -13,16 +12,6 @@ use store::{Agenda, Silence};
 use tracing::warn;
 
 use crate::sweep::{BATCH, Sweep};
-
-/// A worker that was silent for this long is suspected.
-pub(crate) const SUSPECT_AFTER: TimeDelta = TimeDelta::seconds(40);
-
-/// How long a suspect then has to send a heartbeat. Workers send one every ten seconds and give up after five, so a live one
-/// tries at least once. A worker is dead after a minute of silence in all.
-const CONFIRM_AFTER: TimeDelta = TimeDelta::seconds(20);
-
-/// How long a suspect that proved alive is not suspected again: its clock is slow, so it still seems silent.
-const CLEARED_FOR: TimeDelta = TimeDelta::seconds(30);
 
 /// The suspected workers, and when to check again.
 #[derive(Default)]
@@ -46,7 +35,9 @@ impl Sweep {
         agenda: &Agenda,
         now: Instant,
     ) -> Result<usize> {
-        if agenda.worker.is_none_or(|heartbeat_at| now <= heartbeat_at + SUSPECT_AFTER) {
+        let liveness = self.runtime.workers().liveness();
+        let (suspect_after, confirm_after) = (liveness.suspect_after(), liveness.confirm_after());
+        if agenda.worker.is_none_or(|heartbeat_at| now <= heartbeat_at + suspect_after) {
             *suspects = Suspects::default();
             return Ok(0);
         }
@@ -54,21 +45,22 @@ impl Sweep {
             return Ok(0);
         }
         // There was a gap between sweeps, so it is unknown whether the store responded all the time.
-        if suspects.verdict_at().is_some_and(|verdict_at| now > verdict_at + CONFIRM_AFTER) {
+        if suspects.verdict_at().is_some_and(|verdict_at| now > verdict_at + confirm_after) {
             suspects.silent.clear();
         }
         if suspects.silent.is_empty() {
-            suspects.silent = self.runtime.store().silent(now - SUSPECT_AFTER, BATCH).await?;
-            suspects.check_at = Some(now + CONFIRM_AFTER);
+            suspects.silent = self.runtime.store().silent(now - suspect_after, BATCH).await?;
+            suspects.check_at = Some(now + confirm_after);
             // Attempts of unregistered workers are certainly lost.
             return self.declare_dead(&[]).await;
         }
         let silent = std::mem::take(&mut suspects.silent);
-        suspects.check_at = Some(now + CLEARED_FOR);
+        // A suspect that proved alive is not suspected again at once: its clock is slow, so it still seems silent.
+        suspects.check_at = Some(now + confirm_after * 3 / 2);
         self.declare_dead(&silent).await
     }
 
-    /// Deregisters workers that are still silent, and settles their attempts as lost. Returns the number of attempts.
+    /// Marks workers that are still silent as dead, and settles their attempts as lost. Returns the number of attempts.
     pub(crate) async fn declare_dead(&self, silent: &[Silence]) -> Result<usize> {
         let mut total = 0;
         loop {
@@ -92,7 +84,7 @@ impl Sweep {
             }
         }
         if !silent.is_empty() {
-            self.runtime.store().forget_workers(silent).await?;
+            self.runtime.store().mark_dead(silent, self.runtime.clock().now()).await?;
         }
         Ok(total)
     }

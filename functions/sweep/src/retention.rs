@@ -2,8 +2,8 @@
 //!
 //! A sweep with nothing else to do takes the lease (one row, so one sweep at a time) and works through runs in the order in
 //! which they ended. It archives a batch, deletes it in a short transaction, and returns to the agenda, so that no timer is
-//! late. If it dies, the next tick continues. Outputs and logs expire before their runs; backfills, dead letters and trigger
-//! events are deleted last. Events and logs are partitioned by the creation time of their run, and whole partitions are
+//! late. If it dies, the next tick continues. Outputs and logs expire before their runs; backfills, dead letters, trigger
+//! events and breakers are deleted last. Events and logs are partitioned by the creation time of their run, and whole partitions are
 //! dropped.
 
 use std::sync::Arc;
@@ -23,6 +23,9 @@ const INTERVAL: TimeDelta = TimeDelta::days(1);
 
 /// How long idempotency records are kept.
 const IDEMPOTENCY_TTL: TimeDelta = TimeDelta::days(1);
+
+/// How long a breaker is kept after its last failure and its pause.
+const BREAKER_TTL: TimeDelta = TimeDelta::days(1);
 
 /// The time after which the next tick takes over from a pass that died or could not archive.
 const LEASE: TimeDelta = TimeDelta::seconds(50);
@@ -103,8 +106,9 @@ impl Retention {
         }
         let letters = store.delete_dead_letters(now - TimeDelta::days(self.days.dead_letters.into())).await?;
         let events = store.forget_trigger_events(now).await?;
-        if letters + events > 0 {
-            info!("Deleted {letters} dead letters and {events} trigger events");
+        let breakers = store.forget_breakers(now - BREAKER_TTL).await?;
+        if letters + events + breakers > 0 {
+            info!("Deleted {letters} dead letters, {events} trigger events and {breakers} breakers");
             store.rest_retention(now).await?;
             return Ok(true);
         }

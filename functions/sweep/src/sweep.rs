@@ -16,7 +16,7 @@ use tracing::field::display;
 use tracing::{info, warn};
 
 use crate::Retention;
-use crate::liveness::{SUSPECT_AFTER, Suspects};
+use crate::liveness::Suspects;
 
 /// How long a sweep stays. The scheduler ticks every minute and may be a few seconds late, so consecutive sweeps overlap.
 const TICK: TimeDelta = TimeDelta::seconds(65);
@@ -63,6 +63,8 @@ pub struct Sweep {
     inspection: std::sync::Mutex<Inspection>,
     retention: Retention,
     wake_ups: Arc<dyn WakeUps>,
+    /// Follows the log filter that is set for the sweep, if one is.
+    follow_filter: fn(Option<&str>),
 }
 
 /// The progress of this instance's inspection.
@@ -84,6 +86,7 @@ impl Sweep {
             inspection: Default::default(),
             retention: Retention::default(),
             wake_ups: Arc::new(Ticks),
+            follow_filter: |_| (),
         }
     }
 
@@ -95,6 +98,11 @@ impl Sweep {
     /// Is called by other wake-ups than ticks.
     pub fn with_wake_ups(self, wake_ups: Arc<dyn WakeUps>) -> Self {
         Self { wake_ups, ..self }
+    }
+
+    /// Follows the log filter that is set for the sweep, with each look at the agenda.
+    pub fn with_log_filter(self, follow_filter: fn(Option<&str>)) -> Self {
+        Self { follow_filter, ..self }
     }
 
     /// Something is due at `wake_at`, perhaps before the next call of the sweep.
@@ -156,6 +164,7 @@ impl Sweep {
         loop {
             let now = clock.now();
             let agenda = self.runtime.store().agenda(now).await?;
+            (self.follow_filter)(agenda.log_filter.as_deref());
             let lost = self.check_workers(&mut suspects, &agenda, now).await?;
             let worked = self.work(&agenda, now, CLAIM_TIMEOUT).await? || lost > 0;
             // With nothing due, nothing more is read; waiting runs are inspected once a day.
@@ -174,9 +183,12 @@ impl Sweep {
             if expires && self.retention.step(&self.runtime, now).await? {
                 continue;
             }
-            let soon = [agenda.next_timer, agenda.trigger].into_iter().flatten().filter(|next| *next < end);
+            let soon = [agenda.next_timer, agenda.trigger, agenda.breaker]
+                .into_iter()
+                .flatten()
+                .filter(|next| *next < end);
             let Some(next) = soon.chain(suspects.verdict_at()).min() else {
-                return match next_due(&agenda, now) {
+                return match next_due(&agenda, self.runtime.workers().liveness().suspect_after(), now) {
                     Some(wake_at) => self.request(wake_at).await,
                     None => Ok(()),
                 };
@@ -194,7 +206,7 @@ impl Sweep {
         if runs > 0 {
             info!("Resuming {runs} unfinished runs");
         }
-        let workers = self.runtime.store().silent(now, u32::MAX).await?;
+        let workers = self.runtime.store().own_workers().await?;
         self.declare_dead(&workers).await?;
         let agenda = Agenda { recheck: Some(now), ..Agenda::default() };
         while self.work(&agenda, now, TimeDelta::zero()).await? {}
@@ -202,7 +214,7 @@ impl Sweep {
     }
 
     /// Does a batch of each kind of work that is due. Returns whether there was any.
-    async fn work(&self, agenda: &Agenda, now: Instant, patience: TimeDelta) -> Result<bool> {
+    async fn work(&self, agenda: &Agenda, now: Instant, claim_timeout: TimeDelta) -> Result<bool> {
         let due = |at, after| due(at, after, now);
         let mut done = 0;
         if due(agenda.timer, TimeDelta::zero()) {
@@ -215,7 +227,7 @@ impl Sweep {
             done += self.runtime.backfills().advance_due(now, BATCH).await?;
         }
         if due(agenda.recheck, TimeDelta::zero()) {
-            done += self.recheck(now, patience).await?;
+            done += self.recheck(now, claim_timeout).await?;
         }
         if due(agenda.unsent, OUTBOX_TIMEOUT) {
             done += self.relay(now - OUTBOX_TIMEOUT).await;
@@ -226,6 +238,9 @@ impl Sweep {
         if due(agenda.trigger, TimeDelta::zero()) {
             done += self.runtime.triggers().fire_due(now, BATCH).await?;
         }
+        if due(agenda.breaker, TimeDelta::zero()) {
+            done += self.runtime.slots().breakers().end_pauses(now, BATCH).await?;
+        }
         if agenda.room {
             // A process released these slots and died before it granted them to others.
             self.runtime.slots().grant().await?;
@@ -233,23 +248,26 @@ impl Sweep {
         Ok(done > 0)
     }
 
-    /// Fires a large batch of timers, skipping locked runs. If none fires, runs are locked or cannot be settled: a small batch
-    /// then waits for the locks.
+    /// Fires a large batch of timers, skipping locked runs. If none fires, a small batch waits for the locks.
     async fn fire_timers(&self, now: Instant) -> Result<usize> {
-        match self.runtime.fire(now, MAX_TIMERS).await {
-            Ok(fired) if fired.applied > 0 => return Ok(fired.applied),
-            Ok(_) => {}
-            Err(error) if error.is_passing() => return Err(error),
-            Err(error) => warn!("A batch of timers failed, trying a smaller one: {error}"),
+        let fired = self.runtime.fire(now, MAX_TIMERS).await?;
+        if fired.applied > 0 {
+            return Ok(fired.applied);
         }
         let due = self.runtime.store().due_timers(now, BATCH).await?;
         self.runtime.settle_or_postpone(due.into_iter().map(runtime::wake).collect()).await
     }
 
-    async fn recheck(&self, now: Instant, patience: TimeDelta) -> Result<usize> {
+    async fn recheck(&self, now: Instant, claim_timeout: TimeDelta) -> Result<usize> {
         let runs = self.runtime.store().due_rechecks(now, MAX_RECHECKS).await?;
-        let commands = runs.into_iter().map(|run| (run, Command::Recheck { patience })).collect();
-        self.runtime.settle_or_postpone(commands).await
+        if runs.is_empty() {
+            return Ok(0);
+        }
+        // After a restart nobody is at work yet, which says nothing about the queues.
+        let served =
+            if claim_timeout.is_zero() { None } else { Some(self.runtime.store().served_queues().await?) };
+        let recheck = |run| (run, Command::Recheck { claim_timeout, served: served.clone() });
+        self.runtime.settle_or_postpone(runs.into_iter().map(recheck).collect()).await
     }
 
     /// Inspects everything unfinished every few minutes, and repairs what is inconsistent: one slice at a time, so that
@@ -332,7 +350,7 @@ impl Drop for Successor<'_> {
 }
 
 /// When the next thing is due. A sweep does everything that is due, so what is left could not be done.
-fn next_due(agenda: &Agenda, now: Instant) -> Option<Instant> {
+fn next_due(agenda: &Agenda, suspect_after: TimeDelta, now: Instant) -> Option<Instant> {
     let late = |at: Option<Instant>, after: TimeDelta| at.map(|at| at + after);
     let all = [
         agenda.timer,
@@ -341,10 +359,11 @@ fn next_due(agenda: &Agenda, now: Instant) -> Option<Instant> {
         agenda.backfill,
         agenda.recheck,
         agenda.trigger,
+        agenda.breaker,
         agenda.retention,
         late(agenda.unsent, OUTBOX_TIMEOUT),
         late(agenda.granted, OUTBOX_TIMEOUT),
-        late(agenda.worker, SUSPECT_AFTER),
+        late(agenda.worker, suspect_after),
     ];
     let all = all.into_iter().flatten();
     all.map(|at| if at > now { at } else { now + TRY_AGAIN_AFTER }).min()

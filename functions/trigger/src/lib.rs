@@ -8,8 +8,9 @@ mod webhooks;
 use std::process::ExitCode;
 
 use api::Api;
+use api::request::Query;
 use axum::Router;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::middleware::from_fn;
 use axum::routing::post;
 use host::envelope::{Incoming, Opened};
@@ -98,6 +99,8 @@ async fn start(app: &App, request: RunRequested) -> runtime::Result<Verdict> {
     match started {
         // The workflow is configured to skip runs while another run of its concurrency group is active.
         Ok(()) | Err(runtime::Error::ConcurrencyGroupTaken(_)) => Ok(Verdict::Done),
+        // A redelivery would slow down the messages of other tenants.
+        Err(error) if error.is_quota() => Ok(Verdict::Reject(error.to_string())),
         Err(error) => Err(error),
     }
 }

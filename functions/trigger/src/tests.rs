@@ -66,7 +66,7 @@ async fn a_message_creates_the_requested_run_and_its_copy_creates_nothing() {
 async fn a_request_that_can_never_succeed_is_dead_lettered_with_its_reason() {
     for (message, reason) in [
         (Message::RunRequested(request("helo", json!({}))), "there is no workflow `helo`"),
-        (Message::RunRequested(request("hello", json!({}))), "the inputs do not fit the workflow"),
+        (Message::RunRequested(request("hello", json!({}))), "the inputs are invalid"),
         (
             Message::RunNudged(RunNudged { run: RunId(Uuid::nil()) }),
             "trigger does not handle `dev.ebbflow.run.nudged.v1`",

@@ -8,14 +8,16 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use api::Api;
+use api::request::{self, Path};
 use aws_lc_rs::hmac;
 use axum::body::Bytes;
-use axum::extract::{Path, Request, State};
+use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode};
+use axum::middleware::from_fn;
 use axum::routing::post;
 use axum::{Json, Router};
 use host::{App, Problem, Secrets, read_body};
-use model::{CloudEvent, Instant, TenantId, TriggerKey, TriggerOn};
+use model::{CloudEvent, Instant, TenantId, TenantName, TriggerKey, TriggerOn};
 use runtime::TriggerOutcome;
 use serde_json::{Value, json};
 use store::{TriggerEvent, TriggerRecord};
@@ -30,6 +32,10 @@ const MAX_ID_LENGTH: usize = 256;
 
 /// Stands for a tenant that does not exist: it has no triggers.
 const NO_TENANT: TenantId = TenantId(-1);
+
+/// The name of the secret that is looked up where there is no webhook. No secret has it: names in files and variables of people
+/// do not begin like ours.
+const NO_SECRET_NAME: &str = "NO_SUCH_WEBHOOK";
 
 /// The secret of webhooks that do not exist.
 static NO_SECRET: LazyLock<[u8; 32]> = LazyLock::new(|| {
@@ -52,6 +58,8 @@ pub fn webhooks(app: App, api: Option<Api>, secrets: Secrets) -> Router {
     Router::new()
         .route("/api/v1/hooks/{workflow}/{trigger}", post(receive))
         .route("/api/v1/tenants/{tenant}/hooks/{workflow}/{trigger}", post(receive_for_tenant))
+        .layer(from_fn(request::check_no_query))
+        .layer(from_fn(api::bounded))
         .with_state(Shared { app, api, secrets })
 }
 
@@ -60,7 +68,8 @@ async fn receive(
     Path((workflow, name)): Path<(String, String)>,
     request: Request,
 ) -> Result<(StatusCode, Json<Value>), Problem> {
-    receive_at(shared, TriggerKey { tenant: TenantId::DEFAULT, workflow, name }, request).await
+    let key = TriggerKey { tenant: TenantId::DEFAULT, workflow, name };
+    receive_at(shared, key, TenantName::default_tenant(), request).await
 }
 
 async fn receive_for_tenant(
@@ -69,28 +78,32 @@ async fn receive_for_tenant(
     request: Request,
 ) -> Result<(StatusCode, Json<Value>), Problem> {
     let store = shared.app.runtime.store().clone();
-    let tenant = store.tenant_named(&tenant).await?.unwrap_or(NO_TENANT);
-    receive_at(shared, TriggerKey { tenant, workflow, name }, request).await
+    let found = store.tenant_named(&tenant).await?;
+    // No lookup of the name: what is read is the same whether there is such a tenant or not.
+    let (tenant, owner) = match TenantName::new(&tenant) {
+        Ok(valid) => (found.unwrap_or(NO_TENANT), valid),
+        Err(_) => (NO_TENANT, TenantName::default_tenant()),
+    };
+    receive_at(shared, TriggerKey { tenant, workflow, name }, owner, request).await
 }
 
 async fn receive_at(
     shared: Shared,
     key: TriggerKey,
+    owner: TenantName,
     request: Request,
 ) -> Result<(StatusCode, Json<Value>), Problem> {
     let (parts, body) = request.into_parts();
     let body = read_body(body, MAX_BODY_BYTES).await?;
-    let found = find(&shared, &key).await?;
-    // Where there is no such webhook, the same is computed with a secret that nobody knows.
-    let secret = found.as_ref().map_or(NO_SECRET.as_slice(), |(_, secret)| secret.as_bytes());
-    let signature = check(&parts.headers, &body, secret, shared.app.now())?;
-    let (record, _) = found.ok_or_else(rejected)?;
+    let Found { record, secret } = find(&shared, &key, &owner).await?;
+    let signature = check(&parts.headers, &body, &secret, shared.app.now())?;
+    let record = record.ok_or_else(rejected)?;
     if let Some(pause) = &record.paused {
         let message = format!("the trigger is paused: {}", pause.reason);
         return Err(Problem::new(StatusCode::CONFLICT, "paused", message));
     }
     if let Some(api) = &shared.api {
-        api.access.admit_webhook(api, &key).await?;
+        api.access.admit_webhook(api, &key)?;
     }
     let event = event(&key, &parts.headers, &body, &signature, shared.app.now())?;
     let signed = TriggerEvent::new(&format!("signature\n{signature}"), "a signature", shared.app.now());
@@ -113,18 +126,45 @@ fn rejected() -> Problem {
     Problem::unauthorized("there is no such webhook, or the signature is invalid")
 }
 
-/// The trigger and its secret; none if there is no such webhook, or its secret cannot be read. A caller without the secret
-/// does not learn which.
-async fn find(shared: &Shared, key: &TriggerKey) -> Result<Option<(TriggerRecord, String)>, Problem> {
-    let Some(record) = shared.app.runtime.store().trigger(key).await? else { return Ok(None) };
-    let TriggerOn::Webhook { secret } = &record.trigger.on else { return Ok(None) };
-    let secret = secret.clone();
-    match shared.secrets.resolve([secret.clone()].into()).await.map(|mut resolved| resolved.remove(&secret)) {
-        Ok(Some(Value::String(text))) if !text.is_empty() => return Ok(Some((record, text))),
-        Ok(_) => warn!("Rejecting a webhook of `{}`: its secret is empty", key.workflow),
-        Err(failure) => warn!("Rejecting a webhook of `{}`: {}", key.workflow, failure.message),
+/// What a request is checked against.
+struct Found {
+    /// The trigger; none if there is no such webhook, or its secret cannot be read.
+    record: Option<TriggerRecord>,
+    /// Its secret, or one that nobody knows.
+    secret: Vec<u8>,
+}
+
+/// Looks up a webhook and its secret. Whether there is one or not, the same is read and computed, so that a caller without the
+/// secret does not learn it from the response, nor from the time it takes. What is wrong with a webhook is in the log.
+async fn find(shared: &Shared, key: &TriggerKey, owner: &TenantName) -> Result<Found, Problem> {
+    let record = match shared.app.runtime.store().trigger(key).await {
+        Err(store::Error::Unreadable { what, why }) => {
+            warn!(
+                event = "webhook_unusable",
+                "Rejecting a webhook of `{}`: unreadable {what}: {why}", key.workflow
+            );
+            None
+        }
+        found => found?,
+    };
+    let name = record.as_ref().and_then(|record| match &record.trigger.on {
+        TriggerOn::Webhook { secret } => Some(secret.clone()),
+        _ => None,
+    });
+    let looked_up = name.clone().unwrap_or_else(|| NO_SECRET_NAME.to_owned());
+    let resolved = shared.secrets.of(owner).resolve([looked_up.clone()].into()).await;
+    let why = match (name, resolved.map(|mut resolved| resolved.remove(&looked_up))) {
+        (None, _) => None,
+        (Some(_), Ok(Some(Value::String(text)))) if !text.is_empty() => {
+            return Ok(Found { record, secret: text.into_bytes() });
+        }
+        (Some(_), Ok(_)) => Some("its secret is empty".to_owned()),
+        (Some(_), Err(failure)) => Some(failure.message),
+    };
+    if let Some(why) = why {
+        warn!(event = "webhook_unusable", "Rejecting a webhook of `{}`: {why}", key.workflow);
     }
-    Ok(None)
+    Ok(Found { record: None, secret: NO_SECRET.to_vec() })
 }
 
 /// Checks timestamp and signature. Returns the signature in canonical form, since it is stored.

@@ -45,8 +45,12 @@ struct Inner {
     audit: audit::Writer,
     /// Grants made over the API, by the names of an identity.
     grants: TtlCache<Vec<String>, Vec<Grant>>,
-    /// The bearers of service tokens, by hash; `None` for an unknown token.
-    bearers: TtlCache<service_token::Hash, Option<(auth::Identity, Vec<Grant>)>>,
+    /// The bearers of service tokens, by hash.
+    bearers: TtlCache<service_token::Hash, (auth::Identity, Vec<Grant>)>,
+    /// The hashes that no token has. They are not among the bearers: strangers invent as many as they like, and must not make an
+    /// instance forget those who have a token.
+    unknown: TtlCache<service_token::Hash, ()>,
+    lookup: tokens::Lookup,
     /// Ids of tenants, which never change.
     tenants: TtlCache<String, TenantId>,
     /// Whether a session has been ended, by hash.
@@ -61,6 +65,8 @@ impl Accounts {
             audit: audit::Writer::default(),
             grants: TtlCache::new(MAX_CACHED),
             bearers: TtlCache::new(MAX_CACHED),
+            unknown: TtlCache::new(MAX_CACHED),
+            lookup: tokens::Lookup::default(),
             tenants: TtlCache::new(MAX_CACHED),
             ended_sessions: TtlCache::new(MAX_CACHED),
         }))

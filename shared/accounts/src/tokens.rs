@@ -1,5 +1,7 @@
 //! Service tokens. Only their hashes are stored.
 
+mod lookup;
+
 use auth::{Grant, Identity, service_token};
 use model::Instant;
 use sqlx::Row;
@@ -7,6 +9,7 @@ use sqlx::postgres::PgRow;
 use uuid::Uuid;
 
 use crate::{Accounts, CACHE_TTL, Error, IdentityFilter, Result, Scope};
+pub(crate) use lookup::Lookup;
 
 /// A service token, without the token.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -100,36 +103,26 @@ impl Accounts {
     /// The bearer of a token, remembered for a few seconds.
     pub async fn bearer(&self, token: &str, now: Instant) -> Result<Bearer> {
         let Some(hash) = service_token::hash(token) else { return Ok(Bearer::Unknown) };
-        let known = match self.0.bearers.get(&hash, now) {
-            Some(known) => known,
-            None => {
-                let found = self.token_by_hash(&hash).await?.filter(|record| record.revoked.is_none());
-                if found.as_ref().is_some_and(|record| record.expires_at <= now) {
-                    return Ok(Bearer::Expired);
-                }
-                let left = found.as_ref().map_or(CACHE_TTL, |record| record.expires_at - now);
-                let known = found.and_then(|record| {
-                    // Names are not unique, callers are.
-                    let name = format!("token:{}:{}", record.name, record.id);
-                    let identity = Identity { name, email: None, groups: Vec::new() };
-                    Some((identity, vec![record.scope.grant()?]))
-                });
-                self.0.bearers.put(hash, known.clone(), now, left.min(CACHE_TTL));
-                known
-            }
+        if let Some((identity, grants)) = self.0.bearers.get(&hash, now) {
+            return Ok(Bearer::Known(identity, grants));
+        }
+        if self.0.unknown.get(&hash, now).is_some() {
+            return Ok(Bearer::Unknown);
+        }
+        let found = self.0.lookup.find(self.pool(), hash).await?;
+        let Some(record) = found.filter(|record| record.revoked.is_none()) else {
+            self.0.unknown.put(hash, (), now, CACHE_TTL);
+            return Ok(Bearer::Unknown);
         };
-        Ok(known.map_or(Bearer::Unknown, |(identity, grants)| Bearer::Known(identity, grants)))
-    }
-
-    async fn token_by_hash(&self, hash: &service_token::Hash) -> Result<Option<TokenRecord>> {
-        let found = sqlx::query(
-            "select service_tokens.*, tenants.name as tenant_name
-               from service_tokens left join tenants on tenants.id = tenant where hash = $1",
-        )
-        .bind(hash.as_slice())
-        .fetch_optional(self.pool())
-        .await?;
-        found.as_ref().map(read).transpose()
+        if record.expires_at <= now {
+            return Ok(Bearer::Expired);
+        }
+        let Some(grant) = record.scope.grant() else { return Ok(Bearer::Unknown) };
+        // Names are not unique, callers are.
+        let name = format!("token:{}:{}", record.name, record.id);
+        let known = (Identity { name, email: None, groups: Vec::new() }, vec![grant]);
+        self.0.bearers.put(hash, known.clone(), now, CACHE_TTL.min(record.expires_at - now));
+        Ok(Bearer::Known(known.0, known.1))
     }
 
     /// Tokens in the order in which they were created.

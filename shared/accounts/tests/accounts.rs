@@ -2,12 +2,16 @@
 
 #![expect(clippy::unwrap_used, reason = "what a test sets up must be there")]
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use auth::Identity;
 use chrono::TimeDelta;
 use ebbflow_accounts::{
     Accounts, AuditEntry, AuditFilter, Bearer, Claim, GrantRecord, IdempotencyKey, IdentityFilter, NewToken,
     RecordedResponse, Scope,
 };
+use futures::future::join_all;
 use model::{Instant, TenantId};
 use serde_json::json;
 use store::Postgres;
@@ -80,6 +84,67 @@ async fn a_token_is_good_until_it_expires_or_is_revoked() {
         assert_eq!(revoked.revoked, Some((at(3), "bob".into())), "the first revocation stands");
     }
     assert_eq!(accounts.bearer(&token, at(5)).await.unwrap(), Bearer::Unknown);
+}
+
+#[derive(Clone, Default)]
+struct Statements(Arc<AtomicUsize>);
+
+impl tracing::Subscriber for Statements {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        metadata.target() == "sqlx::query"
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+    fn event(&self, _: &tracing::Event<'_>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn enter(&self, _: &tracing::span::Id) {}
+
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+#[tokio::test]
+async fn thousands_of_invented_tokens_cost_few_statements_and_nobody_who_has_one_is_forgotten() {
+    let World { accounts, _database, .. } = world().await;
+    let (token, _) = accounts.create_token(new_token("ci", None), at(0)).await.unwrap();
+    let is_known = |bearer| matches!(bearer, Bearer::Known(..));
+    assert!(is_known(accounts.bearer(&token, at(1)).await.unwrap()));
+    let (other, _) = accounts.create_token(new_token("other", None), at(0)).await.unwrap();
+    let statements = Statements::default();
+    let _subscribed = testkit::subscribe(statements.clone());
+    let mut invented: Vec<String> = (0..3_000).map(|_| auth::service_token::generate().0).collect();
+    invented.insert(1_500, other);
+    let bearers = join_all(invented.iter().map(|token| accounts.bearer(token, at(1)))).await;
+    let known: Vec<usize> = bearers
+        .into_iter()
+        .enumerate()
+        .filter_map(|(number, bearer)| is_known(bearer.unwrap()).then_some(number))
+        .collect();
+    assert_eq!(known, [1_500], "a good token among them is found");
+    let used = statements.0.swap(0, Ordering::Relaxed);
+    assert!((1..=3).contains(&used), "{used} statements");
+    assert!(is_known(accounts.bearer(&token, at(1)).await.unwrap()));
+    assert_eq!(statements.0.load(Ordering::Relaxed), 0, "it is still remembered");
+}
+
+#[tokio::test]
+async fn a_database_that_is_gone_fails_every_lookup_at_once() {
+    let world = world().await;
+    let database = Postgres::connect(&world.url, 5).await.unwrap();
+    let accounts = Accounts::new(&database);
+    database.pool().close().await;
+    let invented: Vec<String> = (0..200).map(|_| auth::service_token::generate().0).collect();
+    let lookups = join_all(invented.iter().map(|token| accounts.bearer(token, at(1))));
+    let bearers = testkit::within_deadline("they fail together", lookups).await;
+    assert!(bearers.iter().all(Result::is_err));
 }
 
 #[tokio::test]

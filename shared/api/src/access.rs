@@ -12,7 +12,6 @@ mod tenants;
 mod timeouts;
 mod tokens;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use accounts::Bearer;
@@ -21,6 +20,7 @@ use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
 use host::Problem;
 use host::config::ApiConfig;
+use model::Queues;
 
 use crate::{Api, Caller};
 
@@ -29,7 +29,6 @@ pub use grants::{GrantBody, GrantView};
 pub(crate) use grants::{delete_grant, get_grants, post_grant};
 pub(crate) use guard::guard;
 pub use proxy::is_same_origin;
-pub use quotas::Quotas;
 pub use rates::Rates;
 pub(crate) use reach::check_reach;
 pub use session::{CSRF_HEADER, LOGIN_PREFIX, LOGIN_TTL, SESSION_TTL, Session, Sessions, TENANT_COOKIE};
@@ -45,8 +44,8 @@ struct Inner {
     policy: Policy,
     sessions: Option<Sessions>,
     counted: rates::Counted,
-    quota: quotas::Quota,
-    attempt_seconds: BTreeMap<String, u32>,
+    workflow_quota: Option<u32>,
+    queues: Queues,
 }
 
 impl Access {
@@ -57,18 +56,18 @@ impl Access {
             policy,
             sessions: None,
             counted: rates::Counted::default(),
-            quota: quotas::Quota::default(),
-            attempt_seconds: BTreeMap::new(),
+            workflow_quota: None,
+            queues: Queues::default(),
         }))
     }
 
     /// The access rules of a function's configuration.
-    pub fn configured(config: &ApiConfig, run_quota: u32) -> Result<Self, auth::Error> {
+    pub fn configured(config: &ApiConfig) -> Result<Self, auth::Error> {
         let bound = |rate: u32| (rate > 0).then_some(rate);
         let rates = Rates { caller: bound(config.rate_per_caller), tenant: bound(config.rate_per_tenant) };
-        let quotas = Quotas { runs: bound(run_quota), workflows: bound(config.workflow_quota) };
-        let access =
-            Self::new(config.authenticator()?, config.policy.clone()).with_rates(rates).with_quotas(quotas);
+        let access = Self::new(config.authenticator()?, config.policy.clone())
+            .with_rates(rates)
+            .with_workflow_quota(bound(config.workflow_quota));
         let (Some(sign_in), Some(settings)) = (config.sign_in()?, &config.sign_in) else { return Ok(access) };
         let seal = Seal::new(settings.session_key.as_bytes());
         Ok(access.with_sessions(Sessions::new(sign_in, seal)))

@@ -20,6 +20,9 @@ use crate::{Api, Caller};
 /// The entries that an export reads at a time.
 const EXPORT_BATCH: u32 = 500;
 
+/// The action of `ebb dev` when it finds a file that it cannot load.
+pub const LOAD_DEFINITIONS: &str = "load_definitions";
+
 /// Which entries to list.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -75,9 +78,9 @@ pub struct AuditEntryView {
     pub forwarded: Option<String>,
     /// The `User-Agent` header of the request.
     pub agent: Option<String>,
-    /// The operation id of the endpoint.
+    /// The operation id of the endpoint; `load_definitions` if `ebb dev` cannot load a file.
     pub action: String,
-    /// The path of the request.
+    /// The path of the request, or of the file.
     pub target: String,
     /// The idempotency key, if there was one.
     pub key: Option<String>,

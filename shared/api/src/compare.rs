@@ -53,7 +53,7 @@ pub struct FieldChange {
     pub field: String,
     /// What it was; none where it was not there.
     pub before: Option<Value>,
-    /// What it is; none where it is there no more.
+    /// What it is; none where it was removed.
     pub after: Option<Value>,
 }
 
@@ -189,7 +189,7 @@ mod tests {
 
     fn workflow(text: &str) -> Workflow {
         let file = SourceFile { path: "etl.yaml".into(), kind: FileKind::Workflow, text: text.into() };
-        let mut compiled = runtime::compile(&[file], &|| false).unwrap();
+        let mut compiled = runtime::compile(&model::Queues::default(), &[file], &|| false).unwrap();
         compiled.remove(0).workflow
     }
 

@@ -178,9 +178,8 @@ pub(crate) async fn post_replay(
             Ok(Json(DeadLetterView::new(dead_letter)))
         }
         Replayed::NoMessage(reason) => {
-            let message = format!(
-                "dead letter `{id}` holds no message of ours and cannot be replayed, only discarded: {reason}"
-            );
+            let message =
+                format!("dead letter `{id}` is not an Ebbflow message and can only be discarded: {reason}");
             Err(Problem::new(StatusCode::CONFLICT, "not_a_message", message).with(json!({ "id": id })))
         }
     }

@@ -7,11 +7,13 @@ use std::time::Duration;
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, StatusCode, header};
 use host::Problem;
+use model::Queues;
 use runtime::{Definition, Diagnostic, FileKind, SourceFile};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
+use crate::Api;
 use crate::error::MAX_PROBLEMS;
 use crate::request::{Text, check_type, parse};
 
@@ -22,7 +24,7 @@ const KINDS: [&str; 5] =
 /// The path of a single workflow in error messages.
 const BODY: &str = "body";
 
-/// The maximum number of compilations at the same time.
+/// The maximum number of compilations at the same time, those that nobody waits for any more included.
 static COMPILERS: Semaphore = Semaphore::const_new(2);
 
 /// Less than any request may take.
@@ -43,12 +45,12 @@ pub struct Files {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct File {
-    /// Its path, which error messages name.
+    /// Its path, which error messages name. A script is found by its path relative to the folder that contains `graphs`.
     pub path: String,
     /// The kind of definition in it.
     #[serde(default)]
     pub kind: Kind,
-    /// The content, in YAML.
+    /// The content: YAML, or the text of a script.
     pub text: String,
 }
 
@@ -63,6 +65,12 @@ pub enum Kind {
     Task,
     /// A template that workflows are made from.
     Template,
+    /// A task type that workers implement.
+    Type,
+    /// A queue that tasks may name.
+    Queue,
+    /// A file that a program consists of: a script, the module of a function, a requirements file.
+    Script,
 }
 
 impl From<File> for SourceFile {
@@ -71,6 +79,9 @@ impl From<File> for SourceFile {
             Kind::Workflow => FileKind::Workflow,
             Kind::Task => FileKind::Task,
             Kind::Template => FileKind::Template,
+            Kind::Type => FileKind::Type,
+            Kind::Queue => FileKind::Queue,
+            Kind::Script => FileKind::Script,
         };
         Self { path: file.path, kind, text: file.text }
     }
@@ -82,6 +93,9 @@ impl From<SourceFile> for File {
             FileKind::Workflow => Kind::Workflow,
             FileKind::Task => Kind::Task,
             FileKind::Template => Kind::Template,
+            FileKind::Type => Kind::Type,
+            FileKind::Queue => Kind::Queue,
+            FileKind::Script => Kind::Script,
         };
         Self { path: file.path, kind, text: file.text }
     }
@@ -90,40 +104,58 @@ impl From<SourceFile> for File {
 /// The sound definitions that a body holds. A body with any problem in it is refused with all of them.
 pub struct Definitions(pub Vec<Definition>);
 
-impl<S: Send + Sync> FromRequest<S> for Definitions {
+impl FromRequest<Api> for Definitions {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+    async fn from_request(request: Request, state: &Api) -> Result<Self, Problem> {
         check_type(request.headers(), &KINDS)?;
         let is_json = is_json_type(request.headers());
         let Text(text) = Text::from_request(request, state).await?;
         let files = read(text, is_json)?;
-        let problems = match compile(files).await? {
+        let problems = match compile(state.access.queues().clone(), files).await? {
             Ok(definitions) => return Ok(Self(definitions)),
             Err(problems) => problems,
         };
-        let shown: Vec<Diagnostic> = problems.iter().take(MAX_PROBLEMS).cloned().map(brief).collect();
+        let count: usize = problems.iter().map(|problem| problem.count).sum();
+        let first = Diagnostic::first(problems, MAX_PROBLEMS);
+        let shown: Vec<Diagnostic> = first.into_iter().map(brief).collect();
         let message = match shown.as_slice() {
             [only] => only.to_string(),
-            several => format!("{} problems, the first one: {}", problems.len(), several[0]),
+            several => format!("{count} problems, the first one: {}", several[0]),
         };
         let refused = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_definition", message);
         Err(refused.with(json!(shown)))
     }
 }
 
-/// Compiles files on a thread of its own, since a large file takes long enough to hold up others. When the time is up, or the
-/// request is given up, the compiler stops.
-async fn compile(files: Vec<SourceFile>) -> Result<Result<Vec<Definition>, Vec<Diagnostic>>, Problem> {
-    let work = async {
-        let _permit = COMPILERS.acquire().await;
+/// Compiles files. The compiler asks whether to stop before each file and task. The time for one of these is linear in its size,
+/// which is limited: far less than what is left of the request's time then.
+async fn compile(
+    queues: Queues,
+    files: Vec<SourceFile>,
+) -> Result<Result<Vec<Definition>, Vec<Diagnostic>>, Problem> {
+    limited(&COMPILERS, move |stop| runtime::compile(&queues, &files, stop)).await
+}
+
+/// Computes on a thread of its own, since a large file takes long enough to hold up others. When the time is up, or the request
+/// is given up, the work is asked to stop.
+async fn limited<T: Send + 'static>(
+    permits: &'static Semaphore,
+    work: impl FnOnce(&dyn Fn() -> bool) -> T + Send + 'static,
+) -> Result<T, Problem> {
+    let computed = async {
+        let permit = permits.acquire().await;
         let stop = StopOnDrop::default();
         let stopped = stop.0.clone();
-        tokio::task::spawn_blocking(move || runtime::compile(&files, &|| stopped.load(Ordering::Acquire)))
-            .await
+        tokio::task::spawn_blocking(move || {
+            // Held until the work ends, which may be after its request.
+            let _permit = permit;
+            work(&|| stopped.load(Ordering::Acquire))
+        })
+        .await
     };
-    match tokio::time::timeout(COMPILE_TIMEOUT, work).await {
-        Ok(compiled) => compiled.map_err(|error| Problem::internal(&error)),
+    match tokio::time::timeout(COMPILE_TIMEOUT, computed).await {
+        Ok(computed) => computed.map_err(|error| Problem::internal(&error)),
         Err(_) => {
             let seconds = COMPILE_TIMEOUT.as_secs();
             Err(Problem::unavailable(format!(
@@ -149,8 +181,9 @@ fn brief(problem: Diagnostic) -> Diagnostic {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text,
     };
-    let Diagnostic { file, line, column, path, message, hint } = problem;
-    Diagnostic { file: cut(file), line, column, path: cut(path), message: cut(message), hint: hint.map(cut) }
+    let Diagnostic { file, path, message, hint, .. } = problem;
+    let (file, path, message) = (cut(file), cut(path), cut(message));
+    Diagnostic { file, path, message, hint: hint.map(cut), ..problem }
 }
 
 /// The JSON Schemas of the files that can be registered, by name.
@@ -184,7 +217,8 @@ mod tests {
 
     #[test]
     fn a_list_of_files_is_recognised_by_its_field_whatever_the_content_type() {
-        for (kind, meant) in [("task", FileKind::Task), ("template", FileKind::Template)] {
+        for (kind, meant) in [("task", FileKind::Task), ("type", FileKind::Type), ("queue", FileKind::Queue)]
+        {
             let body =
                 format!(r#"{{"files": [{{"path": "x/a.yaml", "kind": "{kind}", "text": "name: a"}}]}}"#);
             for is_json in [true, false] {
@@ -208,7 +242,7 @@ mod tests {
         let compiling = tokio::task::spawn_blocking(move || {
             let mut files_left = 0;
             let asked = std::cell::Cell::new(0);
-            let compiled = runtime::compile(&files, &|| {
+            let compiled = runtime::compile(&Queues::default(), &files, &|| {
                 if asked.replace(asked.get() + 1) == 0 {
                     // The request is given up before the first file.
                     let _ = started.send(());
@@ -224,6 +258,26 @@ mod tests {
         starts.recv().unwrap();
         drop(stop);
         assert_eq!(compiling.await.unwrap(), 100, "no file was compiled after that");
+    }
+
+    #[tokio::test]
+    async fn work_that_nobody_waits_for_is_asked_to_stop_and_counts_until_it_ends() {
+        let permits: &'static Semaphore = Box::leak(Box::new(Semaphore::new(1)));
+        let (started, starts) = tokio::sync::oneshot::channel();
+        let (end, ends) = std::sync::mpsc::channel();
+        let request = tokio::spawn(limited(permits, move |stop| {
+            let _ = started.send(());
+            while !stop() {
+                std::thread::yield_now();
+            }
+            let _ = ends.recv();
+        }));
+        starts.await.unwrap();
+        request.abort();
+        assert!(request.await.unwrap_err().is_cancelled());
+        assert_eq!(permits.available_permits(), 0, "it computes on");
+        end.send(()).unwrap();
+        let _permit = testkit::within_deadline("it ends", permits.acquire()).await.unwrap();
     }
 
     #[test]

@@ -7,7 +7,7 @@ use chrono::TimeDelta;
 use host::Problem;
 use model::{Instant, RunId};
 use read::Health;
-use runtime::{Fault, Finding};
+use runtime::{Diagnostic, Fault, Finding};
 use serde::{Deserialize, Serialize};
 
 use crate::{Api, Caller, error};
@@ -107,7 +107,7 @@ fn words(finding: &Finding) -> (String, &'static str) {
         Fault::OrphanedTimers => (format!("{count} timers{of} wait for nothing{since}"), REPAIR),
         Fault::WrongCounts => (format!("the task counts{of} are wrong{since}"), REPAIR),
         Fault::NotEnded => (format!("all tasks{of} have ended but the run has not{since}"), REPAIR),
-        Fault::UnheardTasks => {
+        Fault::UnclaimedTasks => {
             (format!("{count} tasks{of} are dispatched but no worker took them{since}"), NO_WORKER)
         }
         Fault::AtRest => {
@@ -142,6 +142,7 @@ pub async fn inspect(api: &Api, caller: &Caller) -> Result<ReportView, Problem> 
     });
     let who = format!("you are {} in tenant {}", caller.name, caller.tenant.0);
     checks.push(CheckView::new("identity", true, who, ""));
+    checks.extend(of_files(api, caller, error::MAX_PROBLEMS));
     let (findings, next) = runtime.repairs().inspect(None, MAX_PAGES).await.map_err(error::runtime)?;
     checks.extend(findings.iter().map(CheckView::found));
     if findings.is_empty() {
@@ -149,6 +150,18 @@ pub async fn inspect(api: &Api, caller: &Caller) -> Result<ReportView, Problem> 
     }
     let ok = checks.iter().all(|check| check.verdict == Verdict::Ok);
     Ok(ReportView { ok, now, checks, complete: next.is_none(), repaired: Vec::new() })
+}
+
+/// What is wrong with the files that `ebb dev` loads, for callers who may read everything: at most `limit` problems, and how
+/// many more there are.
+pub fn of_files(api: &Api, caller: &Caller, limit: usize) -> Vec<CheckView> {
+    if api.reader(caller).platform(Read).is_err() {
+        return Vec::new();
+    }
+    let advice = "correct the file; until then, active versions of workflows stay in place";
+    let shown = Diagnostic::first(api.app.file_problems.current(), limit);
+    let check = |problem: &Diagnostic| CheckView::new("definitions", false, problem.to_string(), advice);
+    shown.iter().map(check).collect()
 }
 
 fn of_database(health: &Health, now: Instant) -> Vec<CheckView> {
@@ -161,7 +174,8 @@ fn of_database(health: &Health, now: Instant) -> Vec<CheckView> {
     let advice = "bring the database up to date, or deploy the newest program everywhere";
     let schema = CheckView::new("migrations", current, message.into(), advice);
     let skew = (health.clock - now).abs();
-    let message = format!("the database's clock differs from ours by {} ms", skew.num_milliseconds());
+    let message =
+        format!("the database's clock differs from this server's by {} ms", skew.num_milliseconds());
     let clock =
         CheckView::new("clock", skew <= MAX_SKEW, message, "synchronize the clocks of both machines by NTP");
     let message = format!("{connections} of {max_connections} in use");

@@ -37,7 +37,7 @@ pub struct DriftList {
     pub items: Vec<LastDrift>,
 }
 
-/// How late the last runs of a schedule started, without those that made up for missed instants.
+/// How late the last runs of a schedule started, without runs of missed instants.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LastDrift {
     /// The name of the schedule.
@@ -68,7 +68,7 @@ pub struct StartView {
     pub started_at: Option<Instant>,
     /// The delay in milliseconds.
     pub late_ms: Option<i64>,
-    /// Whether it made up for a missed instant.
+    /// Whether it is the run of a missed instant.
     pub missed: bool,
 }
 

@@ -66,14 +66,8 @@ pub(crate) fn listed(problems: &[String]) -> String {
 
 /// The nearest of the existing names, as the end of a message about an unknown one.
 pub fn did_you_mean<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> String {
-    let reach = (word.chars().count() / 3).max(1);
-    names
-        .into_iter()
-        .map(|name| (strsim::damerau_levenshtein(word, name), name))
-        .filter(|(distance, _)| *distance <= reach)
-        .min()
-        .map(|(_, name)| format!(" (did you mean `{name}`?)"))
-        .unwrap_or_default()
+    let near = runtime::nearest(word, names);
+    near.map(|name| format!(" (did you mean `{name}`?)")).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -84,5 +78,11 @@ mod tests {
     fn a_near_miss_is_pointed_out_and_a_far_one_is_not() {
         assert_eq!(did_you_mean("helo", ["diamond", "hello"]), " (did you mean `hello`?)");
         assert_eq!(did_you_mean("backup", ["diamond", "hello"]), "");
+    }
+
+    #[test]
+    fn a_name_that_nobody_would_write_is_compared_with_none() {
+        let long = "x".repeat(300);
+        assert_eq!(did_you_mean(&long, [format!("{long}y").as_str()]), "");
     }
 }

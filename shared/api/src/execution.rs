@@ -1,56 +1,118 @@
-//! The protocol of remote workers, which need only HTTP, neither the database nor the bus.
+//! The protocol of workers that lease, which need only HTTP, neither the database nor the bus.
 //!
-//! They serve queues whose names are `remote` or start with `remote-`; messages for these are not published. A worker leases
-//! attempts, sends a heartbeat every ten seconds while it holds any, and reports the result of each. Reports about an
-//! attempt that it no longer holds are refused, and it must stop that attempt.
+//! They serve queues of the kind `pool`, whose tasks are offered instead of published. A worker leases attempts, and waits for
+//! them if there are none; it sends heartbeats while it holds any, and reports
+//! the result of each. A report that is sent again gets the same response. Reports about an attempt that was taken away are
+//! refused, and the worker must stop that attempt.
 
 mod attempts;
+mod lease;
+mod progress;
+mod registration;
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
 
-use auth::Permission::Work;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use host::Problem;
-use model::message::{TaskDispatched, TaskResult};
-use model::{Failure, RunId, TaskKey, TaskState, WorkerCommandKind, WorkerFacts, WorkerId, is_remote};
-use read::Contender;
-use runtime::{Command, Graph, Settled};
+use model::{NetworkAccess, ResourceUsage, Resources, RunId, WorkerId};
+use runtime::{Command, Settled};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use uuid::Uuid;
 
 use crate::{Api, Caller, error, request};
 
-pub use attempts::{CheckpointBody, CompleteBody, FailBody, LogBody, ReleaseBody, StepView};
+pub use attempts::{CheckpointBody, CompleteBody, FailBody, FailClass, LogBody, ReleaseBody, StepView};
 pub(crate) use attempts::{post_checkpoint, post_complete, post_fail, post_log, post_release};
-
-/// The maximum number of attempts in one lease.
-const MAX_LEASED: usize = 10;
-
-/// The number of the tenant's oldest unfinished runs whose tasks are examined.
-const MAX_RUNS: u32 = 500;
-
-/// How often a worker that holds attempts sends a heartbeat.
-const HEARTBEAT_SECONDS: u32 = 10;
+pub(crate) use lease::post_lease;
+pub(crate) use progress::post_progress;
+pub use progress::{DoneBody, ProgressBody};
 
 /// The maximum length of a worker's name, in characters.
 const MAX_NAME: usize = 100;
 
 /// A request for work.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LeaseBody {
     /// The worker's name, unique per process.
     #[schemars(length(min = 1, max = 100))]
     pub worker: String,
-    /// The queue that it serves: `remote`, or a name that starts with `remote-`.
+    /// The queue that it serves, of the kind `pool`.
     pub queue: String,
     /// The maximum number of attempts; default 1.
     #[serde(default)]
-    #[schemars(range(min = 1, max = 10))]
-    pub limit: Option<usize>,
+    #[schemars(range(min = 1, max = 32))]
+    pub limit: Option<u32>,
+    /// The number of attempts that it can execute at the same time; default: the limit.
+    #[serde(default)]
+    #[schemars(range(min = 1, max = 10_000))]
+    pub slots: Option<u32>,
+    /// The labels that it has: it gets only tasks whose `requires` they satisfy. At most 32.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(with = "BTreeMap<String, crate::openapi::shapes::LabelValue>", extend("maxProperties" = 32))]
+    pub labels: BTreeMap<String, model::Label>,
+    /// The names of the task types that it can run; without it, any. At most 100.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 100))]
+    pub types: Option<Vec<String>>,
+    /// How long to wait for an attempt if there is none; default 0.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 55))]
+    pub wait_seconds: Option<u32>,
+    /// The machine that it runs on.
+    #[serde(default)]
+    #[schemars(length(max = 100))]
+    pub host: Option<String>,
+    /// The version of its program.
+    #[serde(default)]
+    #[schemars(length(max = 100))]
+    pub version: Option<String>,
+    /// How much of its machine is in use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<UsageView>,
+}
+
+/// How much of a worker's machine is in use, each as a share from 0 to 1.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(extend("minProperties" = 1))]
+pub struct UsageView {
+    /// The share of its processors.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 1))]
+    pub cpu: Option<f64>,
+    /// The share of its memory.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 1))]
+    pub memory: Option<f64>,
+    /// The share of its disk.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 1))]
+    pub disk: Option<f64>,
+}
+
+impl From<ResourceUsage> for UsageView {
+    /// Shares outside their range, as measurements may have, are cut off.
+    fn from(ResourceUsage { cpu, memory, disk }: ResourceUsage) -> Self {
+        let share = |share: Option<f64>| share.map(|share| share.clamp(0.0, 1.0));
+        Self { cpu: share(cpu), memory: share(memory), disk: share(disk) }
+    }
+}
+
+impl UsageView {
+    /// What is recorded, if it is valid.
+    fn recorded(self) -> Result<ResourceUsage, Problem> {
+        let Self { cpu, memory, disk } = self;
+        let known: Vec<f64> = [cpu, memory, disk].into_iter().flatten().collect();
+        if known.is_empty() || !known.iter().all(|share| (0.0..=1.0).contains(share)) {
+            let message = "`usage` must have at least one of `cpu`, `memory` and `disk`, each from 0 to 1";
+            return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_usage", message));
+        }
+        Ok(ResourceUsage { cpu, memory, disk })
+    }
 }
 
 /// What a worker was given.
@@ -62,6 +124,9 @@ pub struct LeaseView {
     pub command: Option<String>,
     /// How often it must send a heartbeat while it holds attempts.
     pub heartbeat_seconds: u32,
+    /// After how many seconds to ask again: there is nothing, and too many leases wait already.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after_seconds: Option<u64>,
 }
 
 /// An attempt that a worker was given.
@@ -74,6 +139,8 @@ pub struct LeasedView {
     pub task: String,
     /// The attempt's number; every report about the attempt names it.
     pub attempt: u32,
+    /// The tenant that the run belongs to.
+    pub tenant: String,
     /// The workflow of the run.
     pub workflow: String,
     /// The type of the task.
@@ -87,12 +154,34 @@ pub struct LeasedView {
     pub timeout_seconds: u32,
     /// The checkpoint of an earlier attempt, if one saved any.
     pub checkpoint: Option<Value>,
+    /// The values of secrets in the settings, which the worker must mask in logs.
+    pub secrets: Vec<String>,
+    /// The maximum amounts that its program may use: `cpu`, and `memory` and `disk` in bytes, and `processes`.
+    #[serde(default)]
+    #[schemars(with = "BTreeMap<String, u64>")]
+    pub resources: Resources,
+    /// What its program may reach over the network: `shared` for whatever its worker reaches, or `none`.
+    #[serde(default)]
+    #[schemars(with = "String")]
+    pub network: NetworkAccess,
 }
 
 /// The worker that sends a heartbeat.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HeartbeatBody {
+    /// The name of the worker.
+    #[schemars(length(min = 1, max = 100))]
+    pub worker: String,
+    /// How much of its machine is in use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<UsageView>,
+}
+
+/// The worker that leaves.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GoodbyeBody {
     /// The name of the worker.
     #[schemars(length(min = 1, max = 100))]
     pub worker: String,
@@ -129,142 +218,6 @@ fn worker_id(caller: &Caller, name: &str) -> Result<WorkerId, Problem> {
     Ok(WorkerId(Uuid::new_v5(&Uuid::NAMESPACE_OID, whole.as_bytes())))
 }
 
-async fn beat(
-    api: &Api,
-    worker: WorkerId,
-    facts: Option<WorkerFacts>,
-) -> Result<Option<WorkerCommandKind>, Problem> {
-    let reply = api.app.runtime.workers().heartbeat(worker, facts).await.map_err(error::runtime)?;
-    Ok(reply.command.map(|command| command.kind))
-}
-
-/// Leases dispatched attempts of a queue to a worker.
-pub(crate) async fn post_lease(
-    State(api): State<Api>,
-    caller: Caller,
-    request::Json(body): request::Json<LeaseBody>,
-) -> Result<Json<LeaseView>, Problem> {
-    let limit = body.limit.unwrap_or(1);
-    let refused = |code, words| Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, code, words));
-    if !(1..=MAX_LEASED).contains(&limit) {
-        return refused("bad_limit", format!("`limit` must be between 1 and {MAX_LEASED}"));
-    }
-    if !is_remote(&body.queue) {
-        let words = "`queue` must be `remote` or begin with `remote-`: others are served by our own workers";
-        return refused("bad_queue", words.to_owned());
-    }
-    let worker = worker_id(&caller, &body.worker)?;
-    let (mut items, mut command, mut known) = (Vec::new(), None, false);
-    for (contender, graph) in waiting(&api, &caller, &body.queue).await? {
-        if items.len() == limit || command.is_some() {
-            break;
-        }
-        if !known {
-            // Registered before it claims anything: an attempt of an unknown worker counts as lost.
-            command = beat(&api, worker, Some(facts(&api, &body))).await?.map(WorkerCommandKind::name);
-            known = true;
-        }
-        if command.is_none() {
-            items.extend(take(&api, &caller, worker, contender, &graph).await?);
-        }
-    }
-    Ok(Json(LeaseView { items, command: command.map(str::to_owned), heartbeat_seconds: HEARTBEAT_SECONDS }))
-}
-
-fn facts(api: &Api, body: &LeaseBody) -> WorkerFacts {
-    WorkerFacts {
-        function: "remote".into(),
-        queue: Some(body.queue.clone()),
-        host: body.worker.clone(),
-        version: String::new(),
-        since: api.app.now(),
-        breakers: Vec::new(),
-    }
-}
-
-/// The dispatched tasks of a queue that the caller may execute, those of the oldest runs first.
-async fn waiting(api: &Api, caller: &Caller, queue: &str) -> Result<Vec<(Contender, Arc<Graph>)>, Problem> {
-    let mut found = Vec::new();
-    for contender in api.reader(caller).slots().holders(Work, MAX_RUNS).await? {
-        if contender.task.state != TaskState::Dispatched {
-            continue;
-        }
-        let graph = api.app.runtime.graph(contender.version).await.map_err(error::runtime)?;
-        let (task, child) = (contender.task.index, contender.task.child);
-        if let Some(graph) = graph.filter(|graph| graph.has(task, child))
-            && graph.spec_at(task, child).queue == queue
-        {
-            found.push((contender, graph));
-        }
-    }
-    Ok(found)
-}
-
-/// Claims an attempt for a worker; none if another worker was faster, or the attempt cannot be executed.
-async fn take(
-    api: &Api,
-    caller: &Caller,
-    worker: WorkerId,
-    contender: Contender,
-    graph: &Arc<Graph>,
-) -> Result<Option<LeasedView>, Problem> {
-    let Contender { run, workflow, version, task } = contender;
-    let (key, spec) = (TaskKey { run, task: task.index }, graph.spec_at(task.index, task.child));
-    let work = TaskDispatched {
-        key,
-        tenant: caller.tenant,
-        attempt: task.attempt,
-        version,
-        queue: spec.queue.clone(),
-        child: task.child,
-        give_up_at: None,
-    };
-    if !runtime::secrets_of(spec).is_empty() {
-        let why =
-            "its config names secrets, which remote workers are not given; configure them on the worker";
-        return fail(api, &work, Failure::permanent(why)).await;
-    }
-    let job = api.app.runtime.job(&work, graph, Map::new()).await;
-    let brief = match job.map_err(error::runtime)? {
-        runtime::Job::Ready(brief) => brief,
-        runtime::Job::Broken(failure) => return fail(api, &work, failure).await,
-        runtime::Job::Gone => return Ok(None),
-    };
-    let claim = Command::Claim { task: key.task, attempt: task.attempt, worker };
-    if settle(api, run, claim).await? != Settled::Applied {
-        return Ok(None);
-    }
-    let checkpoint = match api.reader(caller).runs().for_worker(run).await? {
-        Some(reader) => reader.checkpoint(key.task).await?,
-        None => None,
-    };
-    let checkpoint = checkpoint.filter(|(attempt, _)| *attempt > task.voided);
-    Ok(Some(LeasedView {
-        run,
-        task: graph.name_at(task.index, task.child),
-        attempt: task.attempt,
-        workflow,
-        kind: spec.kind.to_string(),
-        config: brief.config,
-        input: brief.document,
-        timeout_seconds: spec.timeout_seconds,
-        checkpoint: checkpoint.map(|(_, data)| data),
-    }))
-}
-
-/// Fails an attempt that no worker could execute.
-async fn fail(api: &Api, work: &TaskDispatched, failure: Failure) -> Result<Option<LeasedView>, Problem> {
-    let report = Command::Report {
-        task: work.key.task,
-        attempt: work.attempt,
-        worker: None,
-        started_at: api.app.now(),
-        result: TaskResult::Failed(failure),
-    };
-    settle(api, work.key.run, report).await?;
-    Ok(None)
-}
-
 async fn settle(api: &Api, run: RunId, command: Command) -> Result<Settled, Problem> {
     api.app.runtime.settle(run, command).await.map_err(error::runtime)
 }
@@ -276,7 +229,12 @@ pub(crate) async fn post_heartbeat(
     request::Json(body): request::Json<HeartbeatBody>,
 ) -> Result<Json<HeartbeatView>, Problem> {
     let worker = worker_id(&caller, &body.worker)?;
-    let command = beat(&api, worker, None).await?;
+    let usage = body.usage.map(UsageView::recorded).transpose()?;
+    let workers = api.app.runtime.workers();
+    let command = workers.heartbeat(worker, None).await.map_err(error::runtime)?.command;
+    if let Some(usage) = usage {
+        workers.report_usage(worker, &usage).await.map_err(error::runtime)?;
+    }
     let mut held = Vec::new();
     for hold in api.reader(&caller).slots().held_by(worker).await? {
         let graph = api.app.runtime.graph(hold.version).await.map_err(error::runtime)?;
@@ -288,5 +246,22 @@ pub(crate) async fn post_heartbeat(
             attempt: hold.held.attempt,
         });
     }
-    Ok(Json(HeartbeatView { held, command: command.map(|kind| kind.name().to_owned()) }))
+    Ok(Json(HeartbeatView { held, command: command.map(|command| command.kind.name().to_owned()) }))
+}
+
+/// Deregisters a worker that holds nothing.
+pub(crate) async fn post_goodbye(
+    State(api): State<Api>,
+    caller: Caller,
+    request::Json(body): request::Json<GoodbyeBody>,
+) -> Result<Json<StepView>, Problem> {
+    let worker = worker_id(&caller, &body.worker)?;
+    let held = api.reader(&caller).slots().held_by(worker).await?.len();
+    if held > 0 {
+        let message =
+            format!("worker `{}` still holds {held} attempts; report or release them first", body.worker);
+        return Err(Problem::new(StatusCode::CONFLICT, "still_holds", message));
+    }
+    api.app.runtime.workers().farewell(worker).await.map_err(error::runtime)?;
+    Ok(Json(StepView { applied: true }))
 }

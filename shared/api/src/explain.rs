@@ -17,8 +17,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use axum::Json;
 use axum::extract::State;
 use host::Problem;
-use model::{Event, Instant, Run, RunId, RunState, Task, TaskIndex, TaskSpec, TaskState, Workflow};
+use model::{
+    Event, Instant, Run, RunId, RunState, ServedQueues, Task, TaskIndex, TaskSpec, TaskState, Workflow,
+};
 use read::{RunReader, SlotWait};
+use runtime::Graph;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -100,7 +103,7 @@ impl Explained {
 pub fn explain(story: &Story<'_>, only: Option<TaskIndex>) -> Explanation {
     let (wanted, more) = match only {
         Some(task) => (vec![task], 0),
-        None => worth_a_word(story.tasks.values()),
+        None => to_explain(story.tasks.values()),
     };
     let explained = |task: &Task| if only.is_some() { in_detail(story, task) } else { briefly(story, task) };
     Explanation {
@@ -113,7 +116,7 @@ pub fn explain(story: &Story<'_>, only: Option<TaskIndex>) -> Explanation {
 }
 
 /// The tasks to explain, the most important first, and how many more there are.
-fn worth_a_word<'a>(tasks: impl Iterator<Item = &'a Task>) -> (Vec<TaskIndex>, usize) {
+fn to_explain<'a>(tasks: impl Iterator<Item = &'a Task>) -> (Vec<TaskIndex>, usize) {
     let mut wanted: Vec<(usize, TaskIndex)> =
         tasks.filter_map(|task| Some((rank(task.state)?, task.index))).collect();
     wanted.sort_unstable();
@@ -124,7 +127,7 @@ fn worth_a_word<'a>(tasks: impl Iterator<Item = &'a Task>) -> (Vec<TaskIndex>, u
 /// The importance of a state, 0 for the most important; none where there is nothing to explain.
 fn rank(state: TaskState) -> Option<usize> {
     use TaskState as S;
-    const TELLING: [TaskState; 10] = [
+    const BY_IMPORTANCE: [TaskState; 10] = [
         S::Failed,
         S::UpForRetry,
         S::Running,
@@ -136,7 +139,7 @@ fn rank(state: TaskState) -> Option<usize> {
         S::Cancelled,
         S::Skipped,
     ];
-    TELLING.iter().position(|telling| *telling == state)
+    BY_IMPORTANCE.iter().position(|other| *other == state)
 }
 
 fn briefly(story: &Story<'_>, task: &Task) -> TaskExplanation {
@@ -196,12 +199,13 @@ pub async fn show(
     // Children of fan-outs are left out, except one that was asked for.
     tasks.extend(only.filter(|task| task.child.is_some()));
     let quiet =
-        index.is_none() && worth_a_word(tasks.iter()).0.is_empty() && !has_more_events(graph.workflow());
-    let events = if quiet { Vec::new() } else { read_events(&reader, index, Story::is_telling).await? };
+        index.is_none() && to_explain(tasks.iter()).0.is_empty() && !has_more_events(graph.workflow());
+    let events = if quiet { Vec::new() } else { read_events(&reader, index, Story::explains_state).await? };
     let around = Around {
         concurrency_group: api.reader(caller).runs().concurrency_group(&run, runs::MAX_GROUP_SHOWN).await?,
         runs: others(api, &reader, &tasks, &events).await?,
         slot_waits: slot_waits(&reader, &tasks).await?,
+        served: served(&reader, &graph, &tasks).await?,
     };
     let story = Story::new(&graph, &run, tasks, events, api.app.now()).among(around);
     Ok(explain(&story, index))
@@ -245,6 +249,19 @@ async fn slot_waits(run: &RunReader, tasks: &[Task]) -> Result<BTreeMap<TaskInde
         found.extend(run.slot_wait(task).await?.map(|wait| (task, wait)));
     }
     Ok(found)
+}
+
+/// The queues that workers serve, if a task waits for a worker to lease it.
+async fn served(run: &RunReader, graph: &Graph, tasks: &[Task]) -> Result<Option<ServedQueues>, Problem> {
+    let is_offered = |task: &Task| {
+        task.state == TaskState::Dispatched
+            && graph.has(task.index, task.child)
+            && graph.spec_at(task.index, task.child).leased
+    };
+    match tasks.iter().any(is_offered) {
+        true => Ok(Some(run.served_queues().await?)),
+        false => Ok(None),
+    }
 }
 
 /// The wanted events of a run, except those of the children of fan-outs other than `with`.

@@ -9,13 +9,14 @@
 //! - [`compare`]: the differences between two definitions.
 //! - [`endpoints`]: the table of endpoints, the source of the router and of the document ([`openapi`]).
 //! - [`live`]: server-sent events.
-//! - [`workflows`], [`versions`], [`runs`], [`picture`], [`tasks`], [`explain`], [`expressions`], [`approvals`], [`operate`], [`bulk`], [`logs`], [`limits`],
+//! - [`workflows`], [`versions`], [`runs`], [`picture`], [`tasks`], [`task_types`], [`explain`], [`expressions`], [`approvals`], [`operate`], [`bulk`], [`logs`], [`limits`], [`breakers`],
 //!   [`queues`], [`tenants`], [`execution`], [`workers`], [`timers`], [`schedules`], [`drift`], [`backfills`], [`triggers`], [`dead_letters`], [`doctor`], [`audit`]: the endpoints.
 
 pub mod access;
 pub mod approvals;
 pub mod audit;
 pub mod backfills;
+pub mod breakers;
 pub mod bulk;
 mod caller;
 pub mod compare;
@@ -43,6 +44,7 @@ pub mod queues;
 pub mod request;
 pub mod runs;
 pub mod schedules;
+pub mod task_types;
 pub mod tasks;
 pub mod tenants;
 pub mod timers;
@@ -63,7 +65,7 @@ use axum::http::{StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use host::config::BusConfig;
-use host::{App, Config, Connected, Problem};
+use host::{App, Config, Connected, Problem, Secrets};
 use model::VersionId;
 use read::{Database, Reader};
 
@@ -95,6 +97,8 @@ pub struct Api {
     pub pages_open: bool,
     /// The readers of the change feed, and their listeners.
     pub feed: Feed,
+    /// The secrets that leases carry to remote workers.
+    pub secrets: Secrets,
 }
 
 impl Api {
@@ -106,11 +110,10 @@ impl Api {
             _ => None,
         };
         let links = Links { project, ..Links::local(config.console_url.as_deref().unwrap_or_default()) };
-        let access =
-            Access::configured(access, config.run_quota)?.with_attempt_seconds(config.attempt_seconds());
+        let access = Access::configured(access)?.with_queues(config.queues());
         let Connected { app, database, accounts } = connected;
-        let feed = Feed::default();
-        Ok(Some(Self { app, database, accounts, access, links, pages_open: false, feed }))
+        let (feed, secrets) = (Feed::default(), config.secrets.clone());
+        Ok(Some(Self { app, database, accounts, access, links, pages_open: false, feed, secrets }))
     }
 }
 
@@ -145,8 +148,8 @@ async fn no_such_method(request: Request) -> Problem {
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message)
 }
 
-/// Refuses requests that no handler accepts, and ends those that take too long.
-async fn bounded(request: Request, next: Next) -> Response {
+/// Refuses requests that no handler accepts, and ends those that take too long. What is served next to the API passes it, too.
+pub async fn bounded(request: Request, next: Next) -> Response {
     // The database cannot store a NUL in a text, so no name has one.
     if request.uri().to_string().contains("%00") {
         return Problem::bad_request("the URL contains a NUL character (%00)").into_response();
@@ -165,5 +168,25 @@ fn limited(response: Response) -> Response {
     match response.body().size_hint().exact().filter(|bytes| *bytes > RESPONSE_LIMIT) {
         Some(bytes) => Problem::internal(&format!("a response has {bytes} bytes")).into_response(),
         None => response,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+
+    use super::*;
+
+    #[test]
+    fn a_response_that_is_too_large_is_not_sent() {
+        let of = |bytes: u64| limited(Response::new(Body::from(vec![b'x'; bytes as usize]))).status();
+        assert_eq!(of(RESPONSE_LIMIT), StatusCode::OK);
+        assert_eq!(of(RESPONSE_LIMIT + 1), StatusCode::INTERNAL_SERVER_ERROR);
+        let stream = futures::stream::once(async { Ok::<_, std::io::Error>("x") });
+        assert_eq!(
+            limited(Response::new(Body::from_stream(stream))).status(),
+            StatusCode::OK,
+            "it has no length"
+        );
     }
 }

@@ -7,10 +7,11 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use host::Problem;
 use model::{BackfillId, Instant, Limit};
-use read::{FairnessGroupRecord, LimitRecord};
+use read::{FairnessGroupRecord, LimitCursor, LimitRecord};
 use serde::{Deserialize, Serialize};
 
-use crate::request::{self, Path};
+use crate::page::{Page, Wanted};
+use crate::request::{self, Path, Query};
 use crate::{Api, Caller, error};
 
 pub(crate) use contenders::get_detail;
@@ -25,11 +26,20 @@ const MAX_NAME: usize = 100;
 /// The maximum number of slots of a limit.
 pub(crate) const MAX_SLOTS: u32 = 1_000_000;
 
-/// The limits that a tenant's tasks need slots of.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct LimitList {
-    /// By kind and name.
-    pub items: Vec<LimitView>,
+/// The kinds of limits that are listed; breakers have a list of their own.
+const KINDS: [&str; 4] = ["pool", "queue", "tenant", "workflow"];
+
+/// Which page of the list of limits to show.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LimitQuery {
+    /// Only of this kind: `pool`, `queue`, `tenant` or `workflow`.
+    pub kind: Option<String>,
+    /// The maximum number of items.
+    #[schemars(range(min = 1, max = 100))]
+    pub limit: Option<u32>,
+    /// The `next_cursor` of an earlier page.
+    pub cursor: Option<String>,
 }
 
 /// A limit on active tasks and its use.
@@ -87,18 +97,41 @@ pub struct LimitBody {
     pub slots: Option<u32>,
 }
 
-/// Every limit of the caller's tenant.
-pub async fn show(api: &Api, caller: &Caller) -> Result<LimitList, Problem> {
+/// A page of the limits that tasks of the caller's tenant need slots of, by kind and name.
+pub async fn list(api: &Api, caller: &Caller, query: &LimitQuery) -> Result<Page<LimitView>, Problem> {
+    let wanted = Wanted::<LimitCursor>::read(query.limit, query.cursor.as_deref())?;
+    let kinds: Vec<&str> = match query.kind.as_deref() {
+        Some(kind) if !KINDS.contains(&kind) => {
+            let message =
+                format!("`kind` is `{}`; expected one of {}", kind.escape_debug(), KINDS.join(", "));
+            return Err(Problem::bad_request(message));
+        }
+        Some(kind) => vec![kind],
+        None => KINDS.to_vec(),
+    };
     let reader = api.reader(caller);
+    let page = Page::of(reader.slots().limits(&kinds, wanted.after.as_ref(), wanted.limit).await?);
     let mut items = Vec::new();
-    for record in reader.slots().limits().await? {
-        let groups = match &record.limit {
-            Limit::Queue(_) => reader.slots().fairness_groups(&record.limit).await?,
-            _ => Vec::new(),
-        };
-        items.push(view(record, shares(groups)));
+    for record in page.items {
+        items.push(with_shares(api, caller, record).await?);
     }
-    Ok(LimitList { items })
+    Ok(Page { items, next_cursor: page.next_cursor })
+}
+
+/// One limit, if it exists.
+pub(crate) async fn find(api: &Api, caller: &Caller, limit: &Limit) -> Result<Option<LimitView>, Problem> {
+    match api.reader(caller).slots().limit(limit).await? {
+        Some(record) => with_shares(api, caller, record).await.map(Some),
+        None => Ok(None),
+    }
+}
+
+async fn with_shares(api: &Api, caller: &Caller, record: LimitRecord) -> Result<LimitView, Problem> {
+    let groups = match &record.limit {
+        Limit::Queue(_) => api.reader(caller).slots().fairness_groups(&record.limit).await?,
+        _ => Vec::new(),
+    };
+    Ok(view(record, shares(groups)))
 }
 
 fn view(record: LimitRecord, fairness_groups: Vec<ShareView>) -> LimitView {
@@ -132,8 +165,12 @@ fn shares(groups: Vec<FairnessGroupRecord>) -> Vec<ShareView> {
     groups.into_iter().map(share).collect()
 }
 
-pub(crate) async fn get_list(State(api): State<Api>, caller: Caller) -> Result<Json<LimitList>, Problem> {
-    show(&api, &caller).await.map(Json)
+pub(crate) async fn get_list(
+    State(api): State<Api>,
+    caller: Caller,
+    Query(query): Query<LimitQuery>,
+) -> Result<Json<Page<LimitView>>, Problem> {
+    list(&api, &caller, &query).await.map(Json)
 }
 
 /// Sets the number of slots of a limit. Tasks that hold one keep it; waiting tasks for which there is room begin.
@@ -142,7 +179,7 @@ pub(crate) async fn post_slots(
     caller: Caller,
     Path((kind, name)): Path<(String, String)>,
     request::Json(body): request::Json<LimitBody>,
-) -> Result<Json<LimitList>, Problem> {
+) -> Result<Json<LimitView>, Problem> {
     let limit = named(&caller, &kind, &name)?;
     if matches!(limit, Limit::Workflow(..)) {
         let message =
@@ -154,11 +191,12 @@ pub(crate) async fn post_slots(
         return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_slots", message));
     }
     api.app.runtime.slots().resize(&limit, body.slots).await.map_err(error::runtime)?;
-    show(&api, &caller).await.map(Json)
+    let known = find(&api, &caller, &limit).await?;
+    known.map(Json).ok_or_else(|| Problem::not_found("the limit has been removed meanwhile"))
 }
 
 /// The limit that a path names.
-fn named(caller: &Caller, kind: &str, name: &str) -> Result<Limit, Problem> {
+pub(crate) fn named(caller: &Caller, kind: &str, name: &str) -> Result<Limit, Problem> {
     let plain = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-';
     if name.len() > MAX_NAME || !name.chars().all(plain) {
         let message =

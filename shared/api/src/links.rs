@@ -99,31 +99,18 @@ fn iso(instant: Instant) -> String {
 
 #[cfg(test)]
 mod tests {
-    use model::{Counts, RunState, TenantId, VersionId};
+    use model::{RunState, TenantId, VersionId};
 
     use super::*;
 
     fn run() -> Run {
         let at = |second: i64| Instant::from_timestamp(1_800_000_000 + second, 0).unwrap();
+        let id = "018f0000-0000-7000-8000-000000000001".parse().unwrap();
         Run {
-            id: "018f0000-0000-7000-8000-000000000001".parse().unwrap(),
-            tenant: TenantId::DEFAULT,
-            workflow: "hello".into(),
-            version: VersionId(1),
             state: RunState::Succeeded,
-            revision: 1,
-            counts: Counts::all_pending(1),
-            failures: 0,
-            events: 0,
-            created_at: at(0),
             started_at: Some(at(0)),
             finished_at: Some(at(60)),
-            error: None,
-            parent: None,
-            depth: 0,
-            concurrency_group: None,
-            waiting: false,
-            priority: 0,
+            ..Run::new(id, TenantId::DEFAULT, "hello", VersionId(1), 1, at(0))
         }
     }
 

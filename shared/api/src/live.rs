@@ -22,7 +22,7 @@ use read::{ChangeFeed, FeedCursor, Reader};
 use serde::{Deserialize, Serialize};
 
 use crate::request::Query;
-use crate::views::EventView;
+use crate::views::{EventView, ProgressView};
 use crate::{Api, Caller};
 
 pub use feed::Feed;
@@ -58,30 +58,58 @@ pub struct LiveView {
     pub event: EventView,
 }
 
+/// The progress of an attempt, sent as an event of the type `progress`.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct LiveProgressView {
+    /// The id of the run.
+    #[schemars(with = "crate::openapi::shapes::Id")]
+    pub run: RunId,
+    /// The name of the run's workflow.
+    pub workflow: String,
+    /// The name of the task.
+    pub task: String,
+    /// All that its attempt has reported.
+    pub progress: ProgressView,
+}
+
+/// What a caller follows.
+struct Followed {
+    changes: ChangeFeed,
+    /// The workflow whose runs are followed; none for all.
+    workflow: Option<String>,
+}
+
+impl Followed {
+    /// What the query asks for, if the reader may follow it.
+    async fn find(reader: &Reader, query: &LiveQuery) -> read::Result<Self> {
+        let Some(run) = query.run else {
+            let workflow = query.workflow.clone();
+            return Ok(Self { changes: reader.change_feed(workflow.as_deref())?, workflow });
+        };
+        let run = reader.run(run).await?;
+        Ok(Self { changes: run.change_feed(), workflow: Some(run.record().run.workflow.clone()) })
+    }
+}
+
 /// The events from now on, or after the last event that the client received.
-pub async fn listen(
+async fn listen(
     api: &Api,
-    caller: &Caller,
+    source: &ChangeFeed,
     query: LiveQuery,
     last_event: Option<&str>,
     ending: impl Future<Output = ()> + Send + 'static,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>> + Send + 'static>, Problem> {
-    let source = source(&api.reader(caller), &query).await?;
-    let subscription = api.feed.subscribe(&api.app.runtime, &source).await?;
+    let subscription = api.feed.subscribe(&api.app.runtime, source).await?;
     let mut listener = Listener::new(subscription, query);
     if let Some(text) = last_event {
-        let missed = source.since(&FeedCursor(text.to_owned()), feed::MAX_ROWS).await?;
+        let turn = api.feed.turn().await;
+        let missed = match &turn {
+            Some(_) => source.since(&FeedCursor(text.to_owned()), feed::MAX_ROWS).await?,
+            None => None,
+        };
         listener.catch_up(&api.app.runtime, missed).await;
     }
     Ok(Sse::new(listener.into_stream(ending)))
-}
-
-/// The change feed, if the reader may follow what the query asks for.
-async fn source(reader: &Reader, query: &LiveQuery) -> read::Result<ChangeFeed> {
-    match query.run {
-        Some(run) => Ok(reader.run(run).await?.change_feed()),
-        None => reader.change_feed(query.workflow.as_deref()),
-    }
 }
 
 pub(crate) async fn get_events(
@@ -92,10 +120,10 @@ pub(crate) async fn get_events(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let last_event = last_event(&headers)?;
-    let wanted = query.clone();
-    let check = async move |reader: Reader| source(&reader, &wanted).await.map(drop);
+    let Followed { changes, workflow } = Followed::find(&api.reader(&caller), &query).await?;
+    let check = move |reader: &Reader| reader.change_feed(workflow.as_deref()).map(drop);
     let ending = stay.end(api.clone(), caller.clone(), check);
-    let events = listen(&api, &caller, query, last_event, ending).await?;
+    let events = listen(&api, &changes, query, last_event, ending).await?;
     Ok((unbuffered(), events).into_response())
 }
 

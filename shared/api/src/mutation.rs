@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use accounts::{AuditEntry, Claim, IdempotencyKey, RecordedResponse};
 use axum::body::{Body, Bytes, to_bytes};
@@ -11,7 +12,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header, respons
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use chrono::TimeDelta;
-use host::{Problem, read_body};
+use host::{Problem, RequestDeadline, read_body};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use tracing::{Instrument, Span, error};
@@ -22,14 +23,23 @@ use crate::{Api, BODY_LIMIT, Caller, RESPONSE_LIMIT, limits, runs, tasks};
 /// How long a recorded response is sent again.
 const RECORD_TTL: TimeDelta = TimeDelta::hours(24);
 
-/// A request that takes longer is dead, and its key is free again. No request may take half of it.
+/// A request that takes longer is dead, and its key is free again. [`CHANGE_TIMEOUT`] is shorter.
 const REQUEST_TIMEOUT: TimeDelta = TimeDelta::minutes(1);
+
+/// How long a change may take together with recording it.
+const CHANGE_TIMEOUT: Duration = Duration::from_secs(45);
+
+/// How much longer than its request a change may take: the database gives up a statement first, so that what a change did is known.
+const CHANGE_GRACE: Duration = Duration::from_secs(10);
 
 /// A larger response is not recorded, in bytes.
 const MAX_RECORD: usize = 256 * 1024;
 
 /// The part of a header that the audit log keeps, in characters.
 const MAX_HEADER: usize = 200;
+
+/// The part of an address that the audit log keeps, in characters. Names that exist are shorter.
+const MAX_TARGET: usize = 1_000;
 
 /// The fields of a response that the audit log keeps as the state after a change.
 const AFTER: [&str; 17] = [
@@ -53,6 +63,9 @@ const AFTER: [&str; 17] = [
 ];
 
 /// Executes a change, even if the client disconnects meanwhile.
+///
+/// The change may outlive its request for [`CHANGE_GRACE`], its audit entry and idempotency record for a few seconds more. A change that takes even longer may have been made or not: its key stays in use for a
+/// minute, so that a retry does not make it a second time at once.
 pub(crate) async fn pass(
     State((api, endpoint, change)): State<(Api, Arc<Endpoint>, Change)>,
     request: Request,
@@ -68,9 +81,19 @@ pub(crate) async fn pass(
         Ok(read) => read,
         Err(problem) => return problem.into_response(),
     };
+    let deadline = match RequestDeadline::from_request_parts(&mut parts, &api).await {
+        Ok(deadline) => deadline,
+        Err(never) => match never {},
+    };
     let mutation = Mutation { api, endpoint, change, caller, key, parts, body };
-    let done = tokio::spawn(mutation.execute(next).instrument(Span::current()));
-    done.await.unwrap_or_else(|panic| Problem::internal(&panic).into_response())
+    let executed = tokio::time::timeout(CHANGE_TIMEOUT, mutation.execute(next, deadline));
+    match tokio::spawn(executed.instrument(Span::current())).await {
+        Ok(Ok(response)) => response,
+        Ok(Err(late)) => {
+            Problem::unavailable(format!("the change was not recorded in time: {late}")).into_response()
+        }
+        Err(panic) => Problem::internal(&panic).into_response(),
+    }
 }
 
 /// Records a change that the guard refused.
@@ -99,7 +122,7 @@ struct Mutation {
 }
 
 impl Mutation {
-    async fn execute(self, next: Next) -> Response {
+    async fn execute(self, next: Next, deadline: RequestDeadline) -> Response {
         let idempotency_key =
             self.key.clone().filter(|_| self.change.idempotency != Idempotency::OwnKey).map(|key| {
                 IdempotencyKey { tenant: self.caller.tenant, actor: self.caller.name.clone(), key }
@@ -114,8 +137,10 @@ impl Mutation {
         let Self { api, endpoint, change, caller, key, mut parts, body } = self;
         let before = snapshot_before(&api, &caller, change.before, &mut parts).await;
         let mut entry = audit_entry(&api, &caller, &endpoint, &parts, key);
-        let response = next.run(Request::from_parts(parts, Body::from(body))).await;
-        let (mut head, body) = response.into_parts();
+        let changed = next.run(Request::from_parts(parts, Body::from(body)));
+        let changed = deadline.later(CHANGE_GRACE).wait(changed).await;
+        let idempotency_key = idempotency_key.filter(|_| changed.is_some());
+        let (mut head, body) = changed.unwrap_or_else(outcome_unknown).into_parts();
         if change.idempotency == Idempotency::NeverStored {
             head.headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         }
@@ -162,6 +187,12 @@ impl Mutation {
         hash.update(&self.body);
         hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
     }
+}
+
+/// The response to a change that was given up.
+fn outcome_unknown() -> Response {
+    let message = "the change took too long and was given up: it may have been made; check before you retry";
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "outcome_unknown", message).into_response()
 }
 
 /// The key that a caller chose, if it did.
@@ -238,7 +269,7 @@ fn audit_entry(
         forwarded: note(HeaderName::from_static("x-forwarded-for")),
         agent: note(header::USER_AGENT),
         action: endpoint.id.to_owned(),
-        target: whole.path().to_owned(),
+        target: whole.path().chars().take(MAX_TARGET).collect(),
         key,
         status: 0,
         before: None,
@@ -279,9 +310,9 @@ async fn snapshot_before(api: &Api, caller: &Caller, before: Before, parts: &mut
         }
         Before::Limit => {
             let (kind, name) = (param("kind")?, param("name")?);
-            let known = limits::show(api, caller).await.ok()?.items;
-            let limit = known.into_iter().find(|limit| limit.kind == kind && limit.name == name)?;
-            Some(json!({"slots": limit.slots}))
+            let limit = limits::named(caller, kind, name).ok()?;
+            let found = limits::find(api, caller, &limit).await.ok()??;
+            Some(json!({"slots": found.slots}))
         }
         Before::Tenant => {
             let found = reader.tenants().named(param("name")?).await.ok()?;
@@ -296,4 +327,41 @@ fn state_after(body: &[u8]) -> Option<Value> {
     let kept: Map<String, Value> =
         response.into_iter().filter(|(name, _)| AFTER.contains(&name.as_str())).collect();
     (!kept.is_empty()).then_some(Value::Object(kept))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::openapi;
+
+    /// The fields of a schema of the document, also of those that it refers to.
+    fn fields(document: &Value, schema: &Value, found: &mut Vec<String>) {
+        if let Some(name) = schema["$ref"].as_str() {
+            fields(document, &document.pointer(name.trim_start_matches('#')).unwrap().clone(), found);
+        }
+        for part in ["allOf", "anyOf", "oneOf"].iter().flat_map(|key| schema[key].as_array()).flatten() {
+            fields(document, part, found);
+        }
+        found.extend(schema["properties"].as_object().into_iter().flatten().map(|(name, _)| name.clone()));
+    }
+
+    #[test]
+    fn every_field_that_the_audit_log_keeps_is_in_the_response_of_a_change() {
+        let document = openapi::document();
+        let operations = document["paths"].as_object().unwrap().values().flat_map(|path| path.as_object());
+        let changes = operations.flatten().filter(|(method, _)| *method != "get");
+        let mut found = Vec::new();
+        for (_, change) in changes {
+            for response in change["responses"].as_object().unwrap().values() {
+                let response = match response["$ref"].as_str() {
+                    Some(name) => document.pointer(name.trim_start_matches('#')).unwrap(),
+                    None => response,
+                };
+                fields(document, &response["content"]["application/json"]["schema"], &mut found);
+            }
+        }
+        let unknown: Vec<_> =
+            AFTER.iter().filter(|name| !found.iter().any(|field| field == **name)).collect();
+        assert!(unknown.is_empty(), "no response to a change has {unknown:?}");
+    }
 }

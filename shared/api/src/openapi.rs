@@ -7,7 +7,7 @@ pub(crate) mod shapes;
 
 use std::sync::LazyLock;
 
-use axum::Json;
+use axum::body::Bytes;
 use axum::http::{HeaderValue, Method, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
@@ -15,6 +15,7 @@ use serde_json::{Map, Value, json};
 use crate::endpoints::{self, Endpoint, Row};
 use crate::views::ProblemView;
 
+use operation::Answers;
 pub(crate) use operation::{Described, Operation, Schemas};
 
 /// The page loads our own style sheet and nothing else.
@@ -22,6 +23,7 @@ const POLICY: &str = "default-src 'none'; style-src 'self'; base-uri 'none'; fra
 
 // Made once: they do not change while the program runs.
 static DOCUMENT: LazyLock<Value> = LazyLock::new(make);
+static JSON: LazyLock<Bytes> = LazyLock::new(|| DOCUMENT.to_string().into());
 static PAGE: LazyLock<String> = LazyLock::new(|| page::render(&DOCUMENT));
 
 /// The document, as it is served.
@@ -92,8 +94,9 @@ fn open_schemas(value: &mut Value) {
 }
 
 /// What each group of operations is about.
-const TAGS: [(&str, &str); 21] = [
+const TAGS: [(&str, &str); 23] = [
     ("workflows", "Workflow definitions and their versions."),
+    ("task-types", "Task types, built-in and custom."),
     ("runs", "Runs, their tasks, logs and outputs."),
     ("events", "Events of runs, live."),
     ("schedules", "Schedules of workflows."),
@@ -102,6 +105,7 @@ const TAGS: [(&str, &str); 21] = [
     ("hooks", "Signed webhooks."),
     ("timers", "Pending timers."),
     ("limits", "Concurrency limits and their wait queues."),
+    ("breakers", "Circuit breakers of tasks and hosts."),
     ("queues", "Tasks waiting for a worker."),
     ("tenants", "Tenants and their share of the instance."),
     ("workers", "Workers and the attempts they hold."),
@@ -224,8 +228,23 @@ fn parameters(endpoint: &Endpoint, described: &Operation) -> Vec<Value> {
     parameters
 }
 
-pub(crate) async fn get_document() -> Json<Value> {
-    Json(DOCUMENT.clone())
+/// JSON that was written before, once for all requests.
+pub(crate) struct Prepared(Bytes);
+
+impl IntoResponse for Prepared {
+    fn into_response(self) -> Response {
+        ([(header::CONTENT_TYPE, "application/json")], self.0).into_response()
+    }
+}
+
+impl Answers for Prepared {
+    fn answer(operation: &mut Operation, schemas: &mut Schemas) {
+        axum::Json::<Value>::answer(operation, schemas);
+    }
+}
+
+pub(crate) async fn get_document() -> Prepared {
+    Prepared(JSON.clone())
 }
 
 pub(crate) async fn get_page() -> Response {
@@ -236,4 +255,22 @@ pub(crate) async fn get_page() -> Response {
 
 pub(crate) async fn get_style() -> Response {
     ([(header::CONTENT_TYPE, "text/css; charset=utf-8")], page::STYLE).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::StreamExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_document_is_written_once_however_often_it_is_read() {
+        let read = async || {
+            let mut body = get_document().await.into_response().into_body().into_data_stream();
+            body.next().await.unwrap().unwrap()
+        };
+        let (one, other) = (read().await, read().await);
+        assert_eq!(one.as_ptr(), other.as_ptr(), "both are the same bytes");
+        assert_eq!(serde_json::from_slice::<Value>(&one).unwrap(), *document());
+    }
 }

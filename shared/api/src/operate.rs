@@ -148,7 +148,7 @@ fn refusal(operation: &Operation, id: RunId, state: RunState) -> String {
 
 /// Why an operation is not possible in the task's state.
 fn refusal_of_task(operation: &Operation, name: &str, found: &Found) -> String {
-    let (task, kind, run) = (&found.record.task, found.spec().kind, found.run.id);
+    let (task, kind, run) = (&found.record.task, &found.spec().kind, found.run.id);
     let current = format!("task `{name}` of run {run} is {}", task.state.name());
     match (operation, task.state) {
         (Operation::Clear(_), _) => {

@@ -85,20 +85,25 @@ impl<P: Serialize + DeserializeOwned> Wanted<P> {
         self.limit + 1
     }
 
-    /// The page that rows make which are limited in bytes, too.
+    /// The page of rows that are limited in bytes, too.
     pub(crate) fn bounded_page<T>(&self, rows: Bounded<T>, place: impl Fn(&T) -> P) -> Page<T> {
         let last = rows.items.last().filter(|_| rows.cut).map(|last| encode(&place(last)));
         let page = self.page(rows.items, place);
         Page { next_cursor: page.next_cursor.or(last), ..page }
     }
 
-    /// The page that those rows make.
+    /// The page of these rows.
     pub(crate) fn page<T>(&self, mut rows: Vec<T>, position: impl Fn(&T) -> P) -> Page<T> {
         let more = rows.len() > self.limit as usize;
         rows.truncate(self.limit as usize);
         let next_cursor = rows.last().filter(|_| more).map(|last| encode(&position(last)));
         Page { items: rows, next_cursor }
     }
+}
+
+/// The cursor of the page after a position, for pages of the console that know where to begin.
+pub fn cursor_after(position: &u32) -> String {
+    encode(position)
 }
 
 pub(crate) fn encode<P: Serialize>(position: &P) -> String {

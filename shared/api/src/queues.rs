@@ -4,17 +4,12 @@ use axum::Json;
 use axum::extract::State;
 use host::Problem;
 use model::{BackfillId, Instant, Limit};
-use read::FairnessGroupRecord;
+use read::{FairnessGroupRecord, LimitCursor};
 use serde::{Deserialize, Serialize};
 
+use crate::page::{Page, PageQuery, Wanted};
+use crate::request::Query;
 use crate::{Api, Caller};
-
-/// Every queue that a task has needed.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct QueueList {
-    /// The queues, by name.
-    pub items: Vec<QueueView>,
-}
 
 /// A queue with its wait queue and limit.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
@@ -59,10 +54,12 @@ pub struct FairnessGroupView {
     pub rate: u32,
 }
 
-/// Every queue that a task has needed, as the caller may see it.
-pub async fn show(api: &Api, caller: &Caller) -> Result<QueueList, Problem> {
+/// A page of the queues that tasks have needed, by name, as the caller may see them.
+pub async fn list(api: &Api, caller: &Caller, query: &PageQuery) -> Result<Page<QueueView>, Problem> {
+    let wanted = Wanted::<LimitCursor>::read(query.limit, query.cursor.as_deref())?;
     let (reader, mut items) = (api.reader(caller), Vec::new());
-    for record in reader.slots().limits().await? {
+    let page = Page::of(reader.slots().limits(&["queue"], wanted.after.as_ref(), wanted.limit).await?);
+    for record in page.items {
         let Limit::Queue(name) = &record.limit else { continue };
         let groups = reader.slots().fairness_groups(&record.limit).await?;
         let released = groups.iter().map(|group| group.received).sum();
@@ -78,7 +75,7 @@ pub async fn show(api: &Api, caller: &Caller) -> Result<QueueList, Problem> {
             fairness_groups,
         });
     }
-    Ok(QueueList { items })
+    Ok(Page { items, next_cursor: page.next_cursor })
 }
 
 fn view(group: FairnessGroupRecord, now: Instant) -> FairnessGroupView {
@@ -93,6 +90,10 @@ fn view(group: FairnessGroupRecord, now: Instant) -> FairnessGroupView {
     }
 }
 
-pub(crate) async fn get_list(State(api): State<Api>, caller: Caller) -> Result<Json<QueueList>, Problem> {
-    show(&api, &caller).await.map(Json)
+pub(crate) async fn get_list(
+    State(api): State<Api>,
+    caller: Caller,
+    Query(query): Query<PageQuery>,
+) -> Result<Json<Page<QueueView>>, Problem> {
+    list(&api, &caller, &query).await.map(Json)
 }

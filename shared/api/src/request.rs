@@ -1,5 +1,6 @@
 //! Paths, queries and bodies as handlers take them. Invalid ones are refused with an error in one shape.
 
+mod objects;
 mod plain;
 
 use std::collections::BTreeSet;
@@ -58,6 +59,14 @@ pub(crate) async fn check_query(
     }
 }
 
+/// Refuses a query with any parameter.
+pub async fn check_no_query(request: Request, next: Next) -> Response {
+    match unknown_parameter(request.uri(), &[]) {
+        Ok(()) => next.run(request).await,
+        Err(problem) => problem.into_response(),
+    }
+}
+
 fn unknown_parameter(uri: &axum::http::Uri, known: &[String]) -> Result<(), Problem> {
     let sent = axum::extract::Query::<Vec<(String, String)>>::try_from_uri(uri);
     let sent = sent.map_err(|_| Problem::bad_request("the query is not of the form name=value&…"))?.0;
@@ -96,14 +105,14 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
 }
 
 /// The content type that curl sends by default, which says nothing about the body.
-const UNTOLD: &str = "application/x-www-form-urlencoded";
+const UNSPECIFIED: &str = "application/x-www-form-urlencoded";
 
 /// Refuses content types other than these; a body without one is taken for the first.
 pub(crate) fn check_type(headers: &HeaderMap, known: &[&str]) -> Result<(), Problem> {
     let Some(sent) = headers.get(header::CONTENT_TYPE) else { return Ok(()) };
     let sent = sent.to_str().unwrap_or_default();
     let kind = sent.split(';').next().unwrap_or_default().trim();
-    if known.iter().chain([&UNTOLD]).any(|known| kind.eq_ignore_ascii_case(known)) {
+    if known.iter().chain([&UNSPECIFIED]).any(|known| kind.eq_ignore_ascii_case(known)) {
         return Ok(());
     }
     let message = format!("unsupported content type `{kind}`; expected {}", known.join(" or "));
@@ -138,5 +147,7 @@ pub(crate) fn brief<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<
 
 /// A value out of JSON text, or what is wrong with it and at which line and column.
 pub(crate) fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Problem> {
-    serde_json::from_str(text).map_err(|error| Problem::bad_request(plain::body(&error)))
+    let parsed = serde_json::from_str(text).map_err(|error| Problem::bad_request(plain::body(&error)))?;
+    objects::check::<T>(text).map_err(|error| Problem::bad_request(plain::body(&error)))?;
+    Ok(parsed)
 }

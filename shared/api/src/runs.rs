@@ -2,7 +2,7 @@
 
 mod listing;
 
-use auth::Permission::{self, Operate};
+use auth::Permission::Operate;
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
@@ -28,9 +28,6 @@ pub(crate) const MAX_KEY: usize = 255;
 
 /// The maximum number of runs of a concurrency group that are examined.
 pub(crate) const MAX_GROUP_SHOWN: u32 = 100;
-
-/// The error of a failed run, for callers who may not read the run.
-const HIDDEN_ERROR: &str = "the run failed; callers with permission to read it see why";
 
 /// Which events of a run to list.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize, schemars::JsonSchema)]
@@ -62,21 +59,16 @@ pub struct StartBody {
 }
 
 /// Runs as callers see them.
-pub(crate) async fn views(api: &Api, caller: &Caller, runs: Vec<ListedRun>) -> Result<Vec<RunView>, Problem> {
+pub(crate) async fn views(api: &Api, runs: Vec<ListedRun>) -> Result<Vec<RunView>, Problem> {
     let mut views = Vec::with_capacity(runs.len());
     for ListedRun { record, inputs } in runs {
         let preview = inputs.map(|inputs| PreviewView::new(inputs, Links::run_path(record.run.id)));
-        views.push(RunView { inputs_preview: preview, ..view(api, caller, record).await? });
+        views.push(RunView { inputs_preview: preview, ..view(api, record).await? });
     }
     Ok(views)
 }
 
-/// A run as a caller sees it. An error repeats what a task wrote, so callers who may not read the run see only that there is
-/// one.
-async fn view(api: &Api, caller: &Caller, mut record: RunRecord) -> Result<RunView, Problem> {
-    if !caller.may(Permission::Read, &record.run.workflow) {
-        record.run.error = record.run.error.map(|_| HIDDEN_ERROR.to_owned());
-    }
+async fn view(api: &Api, record: RunRecord) -> Result<RunView, Problem> {
     let graph = match record.starter {
         Some(starter) => api.app.runtime.graph(starter.version).await.map_err(error::runtime)?,
         None => None,
@@ -98,7 +90,7 @@ pub async fn show(api: &Api, caller: &Caller, id: RunId) -> Result<RunView, Prob
 async fn show_found(api: &Api, caller: &Caller, record: RunRecord) -> Result<RunView, Problem> {
     let id = record.run.id;
     let group = api.reader(caller).runs().concurrency_group(&record.run, MAX_GROUP_SHOWN).await?;
-    let mut view = view(api, caller, record).await?;
+    let mut view = view(api, record).await?;
     if let Some(waiting) = &mut view.waiting {
         let before = group.iter().take_while(|member| member.run != id);
         waiting.ahead = Some(before.filter(|member| member.waiting).count());
@@ -145,16 +137,13 @@ pub(crate) async fn post_start(
     headers: HeaderMap,
     request::Json(body): request::Json<StartBody>,
 ) -> Result<(StatusCode, HeaderMap, Json<RunView>), Problem> {
-    api.access.check_room_for_run(&api, caller.tenant).await?;
+    let origin = Origin::Api { by: caller.name.clone() };
     let request = StartRun {
-        id: run_id(&headers, &caller, &workflow)?,
-        tenant: caller.tenant,
-        workflow,
         inputs: body.inputs,
         labels: body.labels,
         logical_date: body.logical_date,
         priority: body.priority,
-        origin: Origin::Api { by: caller.name.clone() },
+        ..StartRun::new(run_id(&headers, &caller, &workflow)?, caller.tenant, workflow, origin)
     };
     let workflow = request.workflow.clone();
     let started = match body.replace_existing {
@@ -169,7 +158,8 @@ pub(crate) async fn post_start(
             let status = if started.new { StatusCode::CREATED } else { StatusCode::OK };
             let id = started.record.run.id;
             host::label_run(id);
-            let run = show_found(&api, &caller, started.record).await?;
+            let record = api.reader(&caller).runs().redacted(started.record);
+            let run = show_found(&api, &caller, record).await?;
             // The run has a trace of its own, which the client can continue.
             let trace = HeaderValue::try_from(id.traceparent()).ok();
             let trace = trace.map(|trace| (HeaderName::from_static("traceparent"), trace));

@@ -165,7 +165,7 @@ pub struct MissedView {
     pub dates: Vec<NextView>,
 }
 
-/// How late the runs of a schedule started, without those that made up for missed instants.
+/// How late the runs of a schedule started, without runs of missed instants.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct DriftView {
     /// How many runs were counted.
@@ -264,12 +264,11 @@ pub(crate) async fn find(
     workflows::find(api, caller, workflow).await?;
     let mut found = api.reader(caller).schedules().list(Some(workflow), None, u32::MAX).await?.items;
     let Some(name) = name else { return Ok(found) };
-    let hint = error::did_you_mean(name, found.iter().map(|record| record.schedule.name.as_str()));
-    found.retain(|record| record.schedule.name == name);
-    match found.is_empty() {
-        true => Err(Problem::not_found(format!("workflow `{workflow}` has no schedule `{name}`{hint}"))),
-        false => Ok(found),
-    }
+    let Some(index) = found.iter().position(|record| record.schedule.name == name) else {
+        let hint = error::did_you_mean(name, found.iter().map(|record| record.schedule.name.as_str()));
+        return Err(Problem::not_found(format!("workflow `{workflow}` has no schedule `{name}`{hint}")));
+    };
+    Ok(vec![found.swap_remove(index)])
 }
 
 pub(crate) async fn get_list(

@@ -1,19 +1,21 @@
 //! Tasks of a run: list, get, attempts, output.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use accounts::Bounded;
 use axum::Json;
 use axum::extract::State;
 use host::Problem;
-use model::{Run, RunId, TaskIndex, TaskKey, TaskSpec, TaskState};
-use read::{ListedTask, RunReader, TaskRecord};
+use model::{Event, Limit, Run, RunId, Task, TaskIndex, TaskKey, TaskSpec, TaskState};
+use read::{ListedTask, RunReader, SlotWait, TaskRecord};
 use runtime::Graph;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::page::{Page, Wanted};
+use crate::page::{Page, PageQuery, Wanted};
 use crate::request::{Path, Query};
-use crate::views::{AttemptView, OtherRunView, PreviewView, TaskView};
+use crate::views::{AttemptView, OtherRunView, PreviewView, ProgressView, TaskView};
 use crate::{Api, Caller, Links, error, explain};
 
 /// Which tasks of a run to list.
@@ -66,9 +68,14 @@ pub async fn list(
     let graph = graph(api, &reader.record().run).await?;
     let parent = query.parent.as_deref().map(|name| fan_out(&graph, id, name)).transpose()?;
     let Page { items, next_cursor } = Page::of(reader.tasks(parent, wanted.after, wanted.limit).await?);
+    let indices: Vec<TaskIndex> = items.iter().map(|listed| listed.record.task.index).collect();
+    let progress = reader.progress(&indices).await?;
     let mut views = Vec::with_capacity(items.len());
     for ListedTask { record, output } in items {
+        let reported = progress.get(&record.task.index).map_or(&[][..], Vec::as_slice);
+        let reported = ProgressView::of_task(reported, record.task.attempt, record.task.voided);
         let mut task = view(api, &reader, &graph, record).await?;
+        task.progress = reported.map(ProgressView::brief);
         let path = || format!("{}/output", Links::task_path(id, &task.name));
         task.output_preview = output.map(|output| PreviewView::new(output, path()));
         views.push(task);
@@ -96,13 +103,7 @@ pub(crate) async fn find_in(api: &Api, reader: RunReader, name: &str) -> Result<
     let (id, graph) = (run.id, graph(api, &run).await?);
     let record = match (graph.index_of(name), child_named(&graph, name)) {
         (Some(index), _) => reader.task(None, index).await?,
-        (None, Some((parent, place))) => {
-            let fan = reader.task(None, parent).await?.and_then(|record| record.task.fan);
-            match fan.and_then(|fan| fan.children().nth(place)) {
-                Some(child) => reader.task(Some(parent), child).await?,
-                None => None,
-            }
-        }
+        (None, Some((parent, position))) => reader.child(parent, position).await?,
         (None, None) => None,
     };
     match record {
@@ -135,7 +136,27 @@ async fn view(api: &Api, reader: &RunReader, graph: &Graph, record: TaskRecord) 
     let name = graph.name_at(record.task.index, record.task.child);
     let links = api.links.of_task(run, &name, api.app.now());
     let elsewhere = elsewhere(api, reader, graph, &record).await?;
-    Ok(TaskView::new(record, graph, run.created_at, elsewhere, links))
+    let breaker = breaker_wait(reader, graph, &record).await?;
+    let mut view = TaskView::new(record, graph, run.created_at, elsewhere, links);
+    if let (Some(waiting), Some(wait)) = (&mut view.waiting, breaker) {
+        (waiting.reason, waiting.until) = (wait.limit.kind().to_owned(), wait.until);
+    }
+    Ok(view)
+}
+
+/// The wait of a queued task for its circuit breaker. Only tasks that have one cost a read.
+async fn breaker_wait(
+    reader: &RunReader,
+    graph: &Graph,
+    record: &TaskRecord,
+) -> Result<Option<SlotWait>, Problem> {
+    let task = &record.task;
+    let has_breaker = graph.spec_at(task.index, task.child).breaker.is_some();
+    if task.state != TaskState::Queued || !has_breaker {
+        return Ok(None);
+    }
+    let wait = reader.slot_wait(task.index).await?;
+    Ok(wait.filter(|wait| matches!(wait.limit, Limit::Breaker(..)) && !wait.granted))
 }
 
 /// The run, or the task of it, that a task waits for.
@@ -177,33 +198,47 @@ pub(crate) async fn get_one(
     Path((id, task)): Path<(RunId, String)>,
 ) -> Result<Json<TaskView>, Problem> {
     let found = find(&api, &caller, id, &task).await?;
-    view(&api, &found.reader, &found.graph, found.record).await.map(Json)
+    let Task { index, attempt, voided, .. } = found.record.task;
+    let mut view = view(&api, &found.reader, &found.graph, found.record).await?;
+    let reported = found.reader.progress(&[index]).await?.remove(&index).unwrap_or_default();
+    view.progress = ProgressView::of_task(&reported, attempt, voided);
+    Ok(Json(view))
 }
 
-/// All attempts, oldest first: those kept as history, then the current one.
+/// Attempts, oldest first: those kept as history, then the current one.
 pub(crate) async fn get_attempts(
     State(api): State<Api>,
     caller: Caller,
     Path((id, task)): Path<(RunId, String)>,
+    Query(query): Query<PageQuery>,
 ) -> Result<Json<Page<AttemptView>>, Problem> {
+    let wanted = Wanted::<u32>::read(query.limit, query.cursor.as_deref())?;
     let found = find(&api, &caller, id, &task).await?;
-    let over = found.reader.attempts(found.record.task.index).await?;
-    let mut items: Vec<AttemptView> = over.into_iter().map(AttemptView::from).collect();
+    let (task, after) = (found.record.task.index, wanted.after.unwrap_or(0));
+    let over = found.reader.attempts(task, after, wanted.rows()).await?;
+    let cut = over.next.is_some();
+    let mut items: Vec<AttemptView> = over.items.into_iter().map(AttemptView::from).collect();
     let current = found.record.task.clone();
-    if current.attempt > 0 && items.iter().all(|item| item.attempt != current.attempt) {
+    let last = items.last().map_or(after, |last| last.attempt);
+    if !cut && current.attempt > last {
         items.push(AttemptView::from(current));
     }
-    let task = found.record.task.index;
-    let events = explain::read_events(&found.reader, Some(task), |event| event.task == Some(task)).await?;
+    let Page { mut items, next_cursor } = wanted.bounded_page(Bounded { items, cut }, |item| item.attempt);
+    let shown: BTreeSet<u32> = items.iter().map(|item| item.attempt).collect();
+    let own = |event: &Event| event.task == Some(task) && shown.contains(&event.attempt);
+    let events = explain::read_events(&found.reader, Some(task), own).await?;
+    let reported = found.reader.progress(&[task]).await?.remove(&task).unwrap_or_default();
     for item in &mut items {
         item.complete(&events);
+        let reported = reported.iter().find(|reported| reported.attempt == item.attempt);
+        item.progress = reported.cloned().map(ProgressView::from);
         let name = found.graph.name_at(found.record.task.index, found.record.task.child);
         item.links = Some(api.links.of_attempt(&found.run, &name, item.attempt, api.app.now()));
     }
-    Ok(Json(Page { items, next_cursor: None }))
+    Ok(Json(Page { items, next_cursor }))
 }
 
-/// What a task delivered; not there while it has not succeeded.
+/// Returns the output of a task; 404 until it has succeeded.
 pub(crate) async fn get_output(
     State(api): State<Api>,
     caller: Caller,

@@ -1,5 +1,6 @@
 //! The shapes that callers rely on. More fields may be added; none is taken away or given another meaning.
 
+mod progress;
 mod tasks;
 mod workers;
 
@@ -15,8 +16,9 @@ use crate::Links;
 use crate::schedules::{NextView, PauseView};
 use crate::workflows::StatisticsView;
 
+pub use progress::{MetricView, PointView, ProgressView};
 pub use tasks::{AttemptView, ChildrenView, ErrorView, OtherRunView, TaskView, WaitingView};
-pub use workers::{BreakerView, ClaimedView, WorkerState, WorkerView};
+pub use workers::{BreakerView, ClaimedView, QueueWorkersView, WorkerState, WorkerView};
 
 /// Links to a resource and its pages.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
@@ -333,14 +335,14 @@ pub struct WorkflowDetail {
     pub next: Vec<NextView>,
 }
 
-/// What became of a definition that was registered.
+/// A workflow after the registration of its definition.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RegisteredView {
     /// The name of the workflow.
     pub name: String,
     /// The version that is active now.
     pub version: i32,
-    /// Whether it was made by this request.
+    /// Whether this request created it.
     pub new: bool,
     /// Whether it became active by this request: a new one, an older one, or one that was archived.
     pub changed: bool,

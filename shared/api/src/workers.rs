@@ -10,9 +10,10 @@ use read::{ClaimedTask, WorkerRecord};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use crate::execution::UsageView;
 use crate::page::{Page, PageQuery, Wanted};
 use crate::request::{self, Path, Query};
-use crate::views::{BreakerView, ClaimedView, WorkerState, WorkerView};
+use crate::views::{BreakerView, ClaimedView, QueueWorkersView, WorkerState, WorkerView};
 use crate::{Api, Caller, Links, error};
 
 /// The reason for ending a worker.
@@ -28,7 +29,8 @@ pub struct WorkerCommandBody {
 /// The known workers, by id, with the attempts that they hold of the caller's tenant.
 pub async fn list(api: &Api, caller: &Caller, query: &PageQuery) -> Result<Page<WorkerView>, Problem> {
     let wanted = Wanted::<WorkerId>::read(query.limit, query.cursor.as_deref())?;
-    let workers = api.reader(caller).platform(Read)?.workers(wanted.after, wanted.limit).await?;
+    let workers = api.reader(caller).workers(Read)?;
+    let workers = workers.list(api.app.now(), wanted.after, wanted.limit).await?;
     let Page { items, next_cursor } = Page::of(workers);
     let mut views = Vec::with_capacity(items.len());
     for record in items {
@@ -38,13 +40,14 @@ pub async fn list(api: &Api, caller: &Caller, query: &PageQuery) -> Result<Page<
 }
 
 async fn view(api: &Api, record: WorkerRecord) -> Result<WorkerView, Problem> {
-    let state = WorkerState::of(&record, api.app.now());
+    let state = WorkerState::of(&record, api.app.runtime.workers().liveness(), api.app.now());
     let mut attempts = Vec::with_capacity(record.holds.len());
     for task in &record.holds {
         attempts.push(held(api, task).await?);
     }
-    let WorkerRecord { id, facts, heartbeat_at, command, .. } = record;
+    let WorkerRecord { id, facts, heartbeat_at, command, dead_at, tasks_done, .. } = record;
     let facts = facts.as_ref();
+    let remote = facts.and_then(|facts| facts.remote.as_ref());
     Ok(WorkerView {
         id,
         state,
@@ -56,6 +59,13 @@ async fn view(api: &Api, record: WorkerRecord) -> Result<WorkerView, Problem> {
         heartbeat_at,
         command,
         attempts,
+        name: remote.map(|remote| remote.name.clone()),
+        slots: remote.map(|remote| remote.slots),
+        labels: remote.map(|remote| remote.labels.0.clone()).unwrap_or_default(),
+        types: remote.and_then(|remote| remote.types.clone()),
+        usage: remote.and_then(|remote| remote.usage).map(UsageView::from),
+        tasks_done: remote.map(|_| tasks_done.unsigned_abs()),
+        dead_at,
         breakers: facts
             .map(|facts| facts.breakers.iter().map(BreakerView::from).collect())
             .unwrap_or_default(),
@@ -82,16 +92,18 @@ async fn command(
 ) -> Result<Json<WorkerView>, Problem> {
     let no_such =
         || Problem::not_found(format!("there is no worker {id}; it may have left, or it holds no attempts"));
-    let platform = api.reader(caller).platform(Operate)?;
+    let workers = api.reader(caller).workers(Operate)?;
+    // A worker that the caller cannot see does not exist for them.
+    workers.find(api.app.now(), id).await?.ok_or_else(no_such)?;
     let command = WorkerCommand { kind, actor: caller.name.clone(), reason: body.reason, at: api.app.now() };
-    let stands = api.app.runtime.workers().command(id, &command).await.map_err(error::runtime)?;
-    let stands = stands.ok_or_else(no_such)?;
-    if stands.kind != kind {
+    let in_force = api.app.runtime.workers().command(id, &command).await.map_err(error::runtime)?;
+    let in_force = in_force.ok_or_else(no_such)?;
+    if in_force.kind != kind {
         let message =
-            format!("worker {id} already has the command {} from {}", stands.kind.name(), stands.actor);
-        return Err(Problem::new(StatusCode::CONFLICT, "already_commanded", message).with(json!(stands)));
+            format!("worker {id} already has the command {} from {}", in_force.kind.name(), in_force.actor);
+        return Err(Problem::new(StatusCode::CONFLICT, "already_commanded", message).with(json!(in_force)));
     }
-    view(api, platform.worker(id).await?.ok_or_else(no_such)?).await.map(Json)
+    view(api, workers.find(api.app.now(), id).await?.ok_or_else(no_such)?).await.map(Json)
 }
 
 pub(crate) async fn get_list(
@@ -100,6 +112,19 @@ pub(crate) async fn get_list(
     Query(query): Query<PageQuery>,
 ) -> Result<Json<Page<WorkerView>>, Problem> {
     list(&api, &caller, &query).await.map(Json)
+}
+
+/// The workers of each queue.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct WorkerStats {
+    /// One entry for each queue that has workers or waiting tasks.
+    pub items: Vec<QueueWorkersView>,
+}
+
+/// Counts the workers of each queue, and what waits for them.
+pub(crate) async fn get_stats(State(api): State<Api>, caller: Caller) -> Result<Json<WorkerStats>, Problem> {
+    let stats = api.reader(&caller).workers(Read)?.count(api.app.now()).await?;
+    Ok(Json(WorkerStats { items: stats.into_iter().map(QueueWorkersView::from).collect() }))
 }
 
 /// Has a worker take no more work, finish what it holds and end.

@@ -89,7 +89,7 @@ pub(crate) async fn get_one(
     let mut runs = api.reader(&caller).runs().list(Read, &filter).await?.items;
     let statistics = StatisticsView::of(&runs);
     runs.truncate(RECENT_RUNS);
-    let recent_runs = runs::views(&api, &caller, runs).await?;
+    let recent_runs = runs::views(&api, runs).await?;
     let hash = record.version.hash.clone();
     let detail = WorkflowDetail {
         summary: WorkflowView::from(&record),

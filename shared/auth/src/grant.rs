@@ -3,13 +3,15 @@
 use std::fmt;
 use std::str::FromStr;
 
+use model::{TenantId, TenantName};
+
 use crate::Role;
 
 /// The tenant of requests and grants that name none.
-pub const DEFAULT_TENANT: &str = "default";
+pub const DEFAULT_TENANT: &str = TenantId::DEFAULT_NAME;
 
-/// The maximum length of a tenant's name or a pattern, in bytes.
-const MAX_NAME_BYTES: usize = 200;
+/// The maximum length of a pattern, in bytes.
+const MAX_PATTERN_BYTES: usize = 200;
 
 /// A role in one or all tenants, for some or all workflows: `operator:acme/etl-*`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -36,13 +38,10 @@ impl TenantScope {
     pub fn named(text: &str) -> Result<Self, String> {
         match text {
             "*" => Ok(Self::All),
-            _ if text.is_empty() || text.len() > MAX_NAME_BYTES => {
-                Err(format!("a tenant's name must have 1 to {MAX_NAME_BYTES} characters"))
-            }
-            _ if text.contains(['*', '/', ',', '=', ':']) || text.contains(char::is_whitespace) => {
-                Err(format!("`{text}` is not a tenant; use its name, or * for all tenants"))
-            }
-            _ => Ok(Self::One(text.to_owned())),
+            _ => match TenantName::new(text) {
+                Ok(name) => Ok(Self::One(name.into())),
+                Err(error) => Err(format!("{error}; * means all tenants")),
+            },
         }
     }
 
@@ -76,7 +75,7 @@ impl Pattern {
     /// Parses a pattern; the error says what a pattern may contain.
     pub fn new(text: &str) -> Result<Self, String> {
         let letter = |letter: char| letter.is_ascii_alphanumeric() || "-_.*?".contains(letter);
-        if text.is_empty() || text.len() > MAX_NAME_BYTES || !text.chars().all(letter) {
+        if text.is_empty() || text.len() > MAX_PATTERN_BYTES || !text.chars().all(letter) {
             return Err(format!(
                 "`{text}` is not a pattern for workflow names; * matches any characters and ? matches one"
             ));
@@ -160,7 +159,17 @@ mod tests {
         ] {
             assert_eq!(text.parse::<Grant>().unwrap().to_string(), written);
         }
-        for bad in ["", "king", "viewer:", "viewer:a*", "viewer:a/", "viewer:a/b c", "viewer:a b", "Viewer"] {
+        for bad in [
+            "",
+            "king",
+            "viewer:",
+            "viewer:a*",
+            "viewer:a/",
+            "viewer:a/b c",
+            "viewer:a b",
+            "viewer:..",
+            "Viewer",
+        ] {
             assert!(bad.parse::<Grant>().is_err(), "{bad}");
         }
     }

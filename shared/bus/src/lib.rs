@@ -29,15 +29,6 @@ pub trait Bus: Send + Sync {
     async fn ping(&self) -> Result<(), Error>;
 }
 
-/// The messages that are pushed: remote workers poll for the work of their queues.
-pub fn pushed(messages: &[Message]) -> impl Iterator<Item = &Message> {
-    let is_polled = |message: &&Message| match message {
-        Message::TaskDispatched(work) => model::is_remote(&work.queue),
-        _ => false,
-    };
-    messages.iter().filter(move |message| !is_polled(message))
-}
-
 /// What can go wrong on the bus.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {

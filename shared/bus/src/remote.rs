@@ -39,7 +39,7 @@ impl Remote {
 impl Bus for Remote {
     async fn publish(&self, messages: &[Message]) -> Result<(), Error> {
         let mut topics: BTreeMap<String, Vec<&Message>> = BTreeMap::new();
-        for message in crate::pushed(messages) {
+        for message in messages {
             topics.entry(message.topic().id()).or_default().push(message);
         }
         for (topic, messages) in topics {

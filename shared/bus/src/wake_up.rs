@@ -19,8 +19,8 @@ use crate::Error;
 /// A way to have the sweep called at an instant.
 #[async_trait]
 pub trait WakeUps: Send + Sync {
-    /// Requests a call of the sweep at `due_at`, at the start of the next second: never earlier. Many requests for one second
-    /// result in one call.
+    /// Requests a call of the sweep at `due_at`, at the start of the next tenth of a second: never earlier. Many requests for
+    /// one tenth result in one call.
     async fn request(&self, due_at: Instant) -> Result<(), Error>;
 
     /// Whether the sweep is called when it requested it. If not, it must stay up itself for what is due before the next tick.
@@ -51,7 +51,7 @@ pub struct Alarm {
 #[async_trait]
 impl WakeUps for Alarm {
     async fn request(&self, due_at: Instant) -> Result<(), Error> {
-        let due_at = whole_second(due_at);
+        let due_at = whole_tenth(due_at);
         self.requested.send_if_modified(|requested| requested.insert(due_at));
         Ok(())
     }
@@ -84,11 +84,12 @@ impl Alarm {
     }
 }
 
-/// The first whole second that is not before an instant.
-fn whole_second(instant: Instant) -> Instant {
-    let second = TimeDelta::seconds(1);
-    match instant.duration_trunc(second) {
-        Ok(start) if start < instant => start + second,
+/// The first whole tenth of a second that is not before an instant. What is due is late by this much, so it is short; the sweep
+/// stays for what is due within the next seconds, so calls are rarer than that.
+fn whole_tenth(instant: Instant) -> Instant {
+    let tenth = TimeDelta::milliseconds(100);
+    match instant.duration_trunc(tenth) {
+        Ok(start) if start < instant => start + tenth,
         Ok(start) => start,
         Err(_) => instant,
     }

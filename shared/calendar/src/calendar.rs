@@ -9,10 +9,10 @@ use crate::wall;
 
 /// Every pattern that ever occurs does so within this many days: five Mondays in a February are the rarest, and come after
 /// forty years at most.
-const LOOKED_THROUGH: u64 = 41 * 366;
+const MAX_DAYS_SEARCHED: u64 = 41 * 366;
 
 /// A clock that is set may bring an instant of one day behind those of the next ones.
-const DAYS_BESIDE: u64 = 2;
+const EXTRA_DAYS_SEARCHED: u64 = 2;
 
 /// The instants of a schedule, in its time zone.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -101,12 +101,12 @@ impl Calendar {
 
     fn search(&self, pattern: &Pattern, from: Instant, way: Way) -> Option<Instant> {
         let today = wall::shown(self.zone, from).date_naive();
-        let mut date = way.back_from(today, DAYS_BESIDE)?;
-        let (mut found, mut left) = (None, LOOKED_THROUGH);
+        let mut date = way.back_from(today, EXTRA_DAYS_SEARCHED)?;
+        let (mut found, mut left) = (None, MAX_DAYS_SEARCHED);
         while left > 0 {
             let here = pattern.has_day(date).then(|| self.on(pattern, date, from, way)).flatten();
             if found.is_none() && here.is_some() {
-                left = left.min(DAYS_BESIDE + 1);
+                left = left.min(EXTRA_DAYS_SEARCHED + 1);
             }
             found = way.nearer(found, here);
             (date, left) = (way.next(date)?, left - 1);

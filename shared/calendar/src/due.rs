@@ -12,20 +12,20 @@ pub const GRACE: TimeDelta = TimeDelta::minutes(2);
 const CAP: u32 = 100;
 
 /// Where more are due than are created at once, the others follow after this time.
-const BREATH: TimeDelta = TimeDelta::minutes(1);
+const NEXT_BATCH_AFTER: TimeDelta = TimeDelta::minutes(1);
 
 /// How far a schedule has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Standing {
+pub struct Progress {
     /// Every instant up to here has been decided about.
     pub decided_until: Instant,
-    /// What a person has said of those that were missed.
-    pub owed: Option<Owed>,
+    /// What a person decided about those that were missed.
+    pub owed: Option<CatchupRequest>,
 }
 
-/// What a person has said of missed instants.
+/// What a person decided about missed instants.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Owed {
+pub struct CatchupRequest {
     /// Which of them get their runs.
     pub which: Catchup,
     /// Of those up to here.
@@ -38,16 +38,16 @@ pub struct Due {
     /// The logical dates that get their runs, oldest first.
     pub make: Vec<Instant>,
     /// How far the schedule has come then.
-    pub then: Standing,
-    /// When to look again; none if nothing is to come.
+    pub then: Progress,
+    /// When to evaluate the schedule next; none if nothing is to come.
     pub due_at: Option<Instant>,
 }
 
 /// Decides which instants get a run. Those that are on time always do; which of the missed ones do is the schedule's
 /// choice, or a person's.
-pub fn due(calendar: &Calendar, schedule: &Schedule, standing: Standing, now: Instant) -> Due {
+pub fn due(calendar: &Calendar, schedule: &Schedule, progress: Progress, now: Instant) -> Due {
     let cap = schedule.cap.unwrap_or(CAP) as usize;
-    let Standing { decided_until: from, owed } = standing;
+    let Progress { decided_until: from, owed } = progress;
     let owed_until = owed.map_or(from, |owed| owed.until.clamp(from, now.max(from)));
     let mut make = Vec::new();
     if let Some(owed) = owed {
@@ -61,9 +61,13 @@ pub fn due(calendar: &Calendar, schedule: &Schedule, standing: Standing, now: In
         make.truncate(cap);
         let until = make.last().copied().unwrap_or(from);
         let owed = owed.filter(|owed| owed.until > until);
-        return Due { make, then: Standing { decided_until: until, owed }, due_at: Some(now + BREATH) };
+        return Due {
+            make,
+            then: Progress { decided_until: until, owed },
+            due_at: Some(now + NEXT_BATCH_AFTER),
+        };
     }
-    let then = Standing { decided_until: now.max(from), owed: None };
+    let then = Progress { decided_until: now.max(from), owed: None };
     Due { make, then, due_at: calendar.after(then.decided_until) }
 }
 

@@ -14,5 +14,5 @@ pub mod wall;
 
 pub use calendar::{Calendar, Unreadable};
 pub use drift::Drift;
-pub use due::{Due, GRACE, Owed, Standing, due};
+pub use due::{CatchupRequest, Due, GRACE, Progress, due};
 pub use pattern::Pattern;

@@ -233,7 +233,11 @@ pub(crate) fn set_of(entry: Entry, is_weekday: bool) -> u64 {
 impl Field {
     fn mistake(&self, text: &str, at: Range<usize>) -> Mistake {
         let hint = format!("it takes {}; lists `1,3`, ranges `1-5` and steps `*/2` of these", self.takes);
-        Mistake { message: format!("`{text}` is no {} of a cron pattern", self.name), hint: Some(hint), at }
+        Mistake {
+            message: format!("`{text}` is not a valid {} of a cron pattern", self.name),
+            hint: Some(hint),
+            at,
+        }
     }
 
     /// Reads `*`, `5`, `1-5`, `*/2`, `1-5/2` or `5/2`.

@@ -7,7 +7,7 @@ use chrono_tz::Tz;
 use model::{Instant, instant};
 
 /// A longer look back than clocks were ever set forward in one go and zones are apart.
-const BEFORE_ANY_GAP: TimeDelta = TimeDelta::hours(24);
+const MAX_GAP: TimeDelta = TimeDelta::hours(24);
 
 /// The instants at which clocks show a time: none is ever lost. A time that is skipped in spring counts as it would
 /// have, had the clocks not been set forward yet, so they show one as much later; one that comes twice in autumn
@@ -16,7 +16,7 @@ pub fn instants(zone: Tz, wall: NaiveDateTime, twice: bool) -> impl Iterator<Ite
     let (first, second) = match zone.from_local_datetime(&wall) {
         MappedLocalTime::Single(one) => (one.to_utc(), None),
         MappedLocalTime::Ambiguous(first, second) => (first.to_utc(), twice.then(|| second.to_utc())),
-        MappedLocalTime::None => (wall.and_utc() - offset_at(zone, wall - BEFORE_ANY_GAP), None),
+        MappedLocalTime::None => (wall.and_utc() - offset_at(zone, wall - MAX_GAP), None),
     };
     [Some(first), second].into_iter().flatten()
 }

@@ -80,9 +80,9 @@ fn what_is_no_pattern_is_refused_with_all_its_mistakes() {
     assert_eq!(
         told,
         [
-            "`61` is no minute of a cron pattern",
-            "`0` is no day of the month of a cron pattern",
-            "`FOO` is no month of a cron pattern",
+            "`61` is not a valid minute of a cron pattern",
+            "`0` is not a valid day of the month of a cron pattern",
+            "`FOO` is not a valid month of a cron pattern",
         ]
     );
     assert_eq!(mistakes[1].at, 5..6);

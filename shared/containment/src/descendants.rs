@@ -9,9 +9,15 @@ use rustix::process::{Pid, Signal, kill_process};
 ///
 /// A process may fork between the look and the signal, so one pass is not enough: what it forked is found by the next.
 pub(crate) fn kill_all() {
+    kill_all_except(|_| false);
+}
+
+/// The same, but spares some children of this process, with their descendants.
+pub(crate) fn kill_all_except(is_spared: impl Fn(i32) -> bool) {
     let mut killed = BTreeSet::new();
     loop {
-        let alive: Vec<i32> = of_this_process().into_iter().filter(|pid| !killed.contains(pid)).collect();
+        let mut alive = of_this_process(&is_spared);
+        alive.retain(|pid| !killed.contains(pid));
         if alive.is_empty() {
             return;
         }
@@ -23,9 +29,10 @@ pub(crate) fn kill_all() {
     }
 }
 
-/// All descendants of this process; orphans included, if this process adopts them.
-fn of_this_process() -> Vec<i32> {
+/// The descendants of this process, except for some children and theirs; orphans included, if this process adopts them.
+fn of_this_process(is_spared: impl Fn(i32) -> bool) -> Vec<i32> {
     let mut found: Vec<i32> = children(&std::process::id().to_string());
+    found.retain(|pid| !is_spared(*pid));
     let mut next = 0;
     while let Some(pid) = found.get(next) {
         let more = children(&pid.to_string());

@@ -1,7 +1,7 @@
 //! Runs a task's program apart from its worker.
 //!
-//! A worker does not start the program itself. It starts its own executable again as a **supervisor** ([`supervise`]), one for
-//! each attempt, and the supervisor starts the program under a [`Plan`]:
+//! A worker does not start the program itself. It starts its own executable again as a **zygote** ([`serve`]), once, and the
+//! zygote forks a **supervisor** for each attempt, which starts the program under a [`Plan`]:
 //!
 //! - another user, where the worker is root, so the program can neither read the worker's memory and environment nor signal it;
 //! - Landlock, so the program sees its scratch folder, a read-only system and the folders of the plan, and can signal nothing
@@ -10,24 +10,36 @@
 //! - no network, if the plan says so.
 //!
 //! The supervisor adopts every orphan of the program, even a daemon in a session of its own, and ends only when the last of
-//! them is dead. It kills all of them when the worker closes the supervisor's standard input, so a worker that dies by
-//! `kill -9` leaves nothing running.
+//! them is dead. It kills all of them when the worker closes its side of the attempt's socket, so a worker that dies by
+//! `kill -9` leaves nothing running. If a supervisor is killed itself, the zygote adopts what it leaves, and kills it.
 //!
 //! ```text
-//! worker ── stdin: "t" (terminate), end of file (kill) ──▶ supervisor ── spawn, restricted ──▶ program ─▶ children
-//!        ◀── exit code or signal of the program ──────────            ◀── adopts orphans ──────────────────┘
+//! worker ── socket and pipes of an attempt ──▶ zygote ── fork ──▶ supervisor ── fork, restrict, exec ──▶ program ─▶ children
+//!        ── request; "t" (terminate); end of file (kill) ──────▶            ◀── adopts orphans ────────────────┘
+//!        ◀── report: how the program ended, and what it used ──
 //! ```
+//!
+//! Why a zygote: to execute a large program costs its relocations each time, several times as much as a small program needs
+//! altogether; to fork a process that has done nothing yet costs little. The zygote has a single thread and an empty
+//! environment, and never sees a request: each supervisor reads its own.
 
 mod descendants;
+mod fork;
+mod messages;
 mod plan;
 mod restrict;
 mod supervisor;
+mod supervisors;
 mod users;
+mod zygote;
 
+pub use messages::{Report, Request, Usage};
 pub use plan::{Limits, Network, Plan};
 pub use restrict::{Enforced, probe};
-pub use supervisor::{TERMINATE, can_supervise, supervise, supervisor_arguments, supervisor_environment};
+pub use supervisor::TERMINATE;
+pub use supervisors::Supervisors;
 pub use users::{TaskUser, TaskUsers};
+pub use zygote::{can_supervise, serve};
 
 /// Hides the memory and the environment of this process from programs that run as the same user.
 ///

@@ -28,7 +28,8 @@ pub struct Limits {
     pub memory: Option<u64>,
     /// The size of each file that it writes, in bytes.
     pub file_size: Option<u64>,
-    /// The number of processes and threads. It holds only for programs that run as a user of their own.
+    /// The number of processes and threads. It holds for programs that run as a user of their own, and otherwise where the
+    /// system lets users create user namespaces.
     pub processes: Option<u64>,
 }
 

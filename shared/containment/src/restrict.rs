@@ -1,4 +1,4 @@
-//! Restrictions that the calling thread takes on and its children inherit.
+//! Restrictions that the calling thread takes on, and keeps when it executes a program.
 
 use std::io;
 
@@ -21,17 +21,22 @@ pub fn probe() -> Enforced {
     Enforced { users: rustix::process::geteuid().is_root(), files: files.unwrap_or(false) }
 }
 
-/// Restricts the calling thread, and the processes that it starts.
+/// Restricts this process, which must have a single thread, and what it starts.
 pub(crate) fn restrict(plan: &Plan) -> io::Result<()> {
-    apply(&plan.limits, plan.user.is_some())?;
+    let is_counted_apart = enter(plan)?;
+    apply(&plan.limits, is_counted_apart || plan.user.is_some())?;
     system::confine(plan)?;
     Ok(())
 }
 
-/// Moves this process to the network of the plan. It must have a single thread.
-pub(crate) fn enter(network: Network) -> io::Result<()> {
-    match network {
-        Network::Shared => Ok(()),
+/// Moves this process to the namespaces of the plan. Returns whether the system then counts its processes apart.
+fn enter(plan: &Plan) -> io::Result<bool> {
+    match plan.network {
+        Network::Shared if plan.user.is_none() && plan.limits.processes.is_some() => {
+            // Not every system lets its users do that; the documentation says so.
+            Ok(system::count_apart().is_ok())
+        }
+        Network::Shared => Ok(false),
         Network::None => system::leave_network().map_err(|error| {
             io::Error::other(format!(
                 "this worker cannot run a task without network (`network: none`): {error}"
@@ -40,7 +45,7 @@ pub(crate) fn enter(network: Network) -> io::Result<()> {
     }
 }
 
-fn apply(limits: &Limits, has_own_user: bool) -> io::Result<()> {
+fn apply(limits: &Limits, is_counted_apart: bool) -> io::Result<()> {
     at_most(Resource::Core, 0)?;
     if let Some(memory) = limits.memory {
         at_most(Resource::Data, memory)?;
@@ -48,8 +53,8 @@ fn apply(limits: &Limits, has_own_user: bool) -> io::Result<()> {
     if let Some(size) = limits.file_size {
         at_most(Resource::Fsize, size)?;
     }
-    // The system counts the processes of a user: those of the worker's own would count, too.
-    if let Some(processes) = limits.processes.filter(|_| has_own_user) {
+    // The system counts the processes of a user, in each user namespace: those of the worker's own would count, too.
+    if let Some(processes) = limits.processes.filter(|_| is_counted_apart) {
         at_most(Resource::Nproc, processes)?;
     }
     if let Some(cpus) = limits.cpus {
@@ -73,6 +78,7 @@ mod system {
         ABI, Access, AccessFs, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetCreatedAttr,
         RulesetStatus, Scope, path_beneath_rules,
     };
+    use rustix::process::{DumpableBehavior, set_dumpable_behavior};
     use rustix::thread::{CpuSet, UnshareFlags, sched_getaffinity, sched_setaffinity};
 
     use crate::plan::Plan;
@@ -132,17 +138,32 @@ mod system {
         Ok(status.ruleset != RulesetStatus::NotEnforced)
     }
 
-    /// Leaves the worker's network for an empty one. Users other than root need a user namespace for that, in which they keep
-    /// their own name.
-    pub(super) fn leave_network() -> io::Result<()> {
-        let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
-        if user.is_root() {
-            return unshare(UnshareFlags::NEWNET);
+    /// Leaves the worker's network for an empty one. Users other than root need a user namespace for that. Returns whether
+    /// this process is in one.
+    pub(super) fn leave_network() -> io::Result<bool> {
+        if rustix::process::geteuid().is_root() {
+            unshare(UnshareFlags::NEWNET)?;
+            return Ok(false);
         }
-        unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWNET)?;
+        enter_user_namespace(UnshareFlags::NEWNET)?;
+        Ok(true)
+    }
+
+    /// Enters a user namespace, in which the system counts processes separately.
+    pub(super) fn count_apart() -> io::Result<()> {
+        enter_user_namespace(UnshareFlags::empty())
+    }
+
+    /// Enters a user namespace and others, and keeps the name of the user there.
+    fn enter_user_namespace(others: UnshareFlags) -> io::Result<()> {
+        let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
+        unshare(UnshareFlags::NEWUSER | others)?;
+        // The files of a process that is not dumpable belong to root.
+        set_dumpable_behavior(DumpableBehavior::Dumpable)?;
         fs::write("/proc/self/setgroups", "deny")?;
         fs::write("/proc/self/uid_map", format!("{user} {user} 1", user = user.as_raw()))?;
-        fs::write("/proc/self/gid_map", format!("{group} {group} 1", group = group.as_raw()))
+        fs::write("/proc/self/gid_map", format!("{group} {group} 1", group = group.as_raw()))?;
+        Ok(set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
     }
 
     #[expect(
@@ -180,7 +201,11 @@ mod system {
         Ok(false)
     }
 
-    pub(super) fn leave_network() -> io::Result<()> {
+    pub(super) fn leave_network() -> io::Result<bool> {
+        Err(io::Error::other("it needs Linux"))
+    }
+
+    pub(super) fn count_apart() -> io::Result<()> {
         Err(io::Error::other("it needs Linux"))
     }
 

@@ -1,112 +1,65 @@
 //! The supervisor: starts the program, adopts its orphans, and ends after the last of them.
 
-use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
-use std::io::{self, Read, Write};
-use std::os::unix::ffi::OsStrExt;
+use std::ffi::OsStr;
+use std::io::{self, BufReader, Read, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Command, ExitCode, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, kill_process_group};
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process_group};
 
-use crate::plan::Plan;
+use crate::fork::{Forked, fork};
+use crate::messages::{Report, Request, Usage};
 use crate::{descendants, restrict};
 
-/// The first argument of an executable that shall supervise instead of doing its own work.
-const SUPERVISE: &str = "__supervise";
-
-/// The byte on the supervisor's standard input that has it terminate the program.
+/// The byte on the supervisor's socket that has it terminate the program.
 pub const TERMINATE: u8 = b't';
 
 /// How long the children of a program may continue after it has ended.
 const ORPHAN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What the names of the program's variables begin with in the supervisor's environment. The supervisor is not restricted, so
-/// none of them may change how it runs, as `LD_PRELOAD` would. They are not among its arguments, which everyone can read.
-const PROGRAM_VARIABLE: &str = "EBB_PROGRAM_";
-
-/// The exit code where the program could not be started, as shells use it.
-const NOT_STARTED: u8 = 125;
-const NOT_EXECUTABLE: u8 = 126;
-const NOT_FOUND: u8 = 127;
-
-/// The arguments with which this process's executable supervises a program.
-pub fn supervisor_arguments(plan: &Plan, program: impl Into<OsString>) -> [OsString; 3] {
-    let plan = serde_json::to_string(plan).expect("a plan contains only paths in UTF-8 and numbers");
-    [SUPERVISE.into(), plan.into(), program.into()]
+/// Runs one program, as the worker requests it over the socket, and reports its end there.
+pub(crate) fn run(mut worker: UnixStream, output: &OwnedFd, errors: &OwnedFd) {
+    let report = supervise(&worker, output, errors).unwrap_or_else(|error| Report::not_started(&error));
+    // The worker may be gone.
+    let _ = worker.write_all(&report.to_bytes());
 }
 
-/// The supervisor's environment, which hands these variables on to the program and to nothing else.
-pub fn supervisor_environment(
-    program: impl IntoIterator<Item = (OsString, OsString)>,
-) -> impl Iterator<Item = (OsString, OsString)> {
-    program.into_iter().map(|(name, value)| {
-        let mut prefixed = OsString::from(PROGRAM_VARIABLE);
-        prefixed.push(name);
-        (prefixed, value)
-    })
-}
-
-/// The variables of the program, from the supervisor's environment.
-fn program_environment() -> BTreeMap<OsString, OsString> {
-    let own = |(name, value): (OsString, OsString)| {
-        let name = name.as_bytes().strip_prefix(PROGRAM_VARIABLE.as_bytes())?;
-        Some((OsStr::from_bytes(name).to_owned(), value))
-    };
-    std::env::vars_os().filter_map(own).collect()
-}
-
-/// Whether the `main` of this executable supervises when it is asked to.
-static CAN_SUPERVISE: AtomicBool = AtomicBool::new(false);
-
-/// Supervises a program, if this process was started for that. Call it first in `main`, before any thread exists.
-pub fn supervise() -> Option<ExitCode> {
-    let mut arguments = std::env::args_os().skip(1);
-    if arguments.next().is_some_and(|first| first == SUPERVISE) {
-        return Some(run(arguments).unwrap_or_else(|error| refuse(NOT_STARTED, &error)));
-    }
-    CAN_SUPERVISE.store(true, Ordering::Relaxed);
-    None
-}
-
-/// Whether this executable can be started again as a supervisor: its `main` began with [`supervise`].
-pub fn can_supervise() -> bool {
-    CAN_SUPERVISE.load(Ordering::Relaxed)
-}
-
-fn refuse(code: u8, error: &dyn std::fmt::Display) -> ExitCode {
-    let _ = writeln!(io::stderr(), "{error}");
-    ExitCode::from(code)
-}
-
-fn run(mut arguments: impl Iterator<Item = OsString>) -> io::Result<ExitCode> {
-    let missing = || io::Error::other("the supervisor was started without a plan or a program");
-    let plan = arguments.next().ok_or_else(missing)?;
-    let plan: Plan = serde_json::from_slice(plan.as_encoded_bytes())?;
-    let name = arguments.next().ok_or_else(missing)?;
-    restrict::enter(plan.network)?;
+fn supervise(worker: &UnixStream, output: &OwnedFd, errors: &OwnedFd) -> io::Result<Report> {
     adopt_orphans()?;
-    let environment = program_environment();
-    let candidates = candidates(&name, environment.get(OsStr::new("PATH")));
-    let program = match start(plan, candidates, arguments.collect(), environment) {
+    let request = Request::read_from(worker)?;
+    let orders = worker.try_clone()?;
+    let program = match start(&request, output, errors)? {
         Ok(program) => program,
-        Err(error) => {
-            let code = match error.kind() {
-                io::ErrorKind::NotFound => NOT_FOUND,
-                io::ErrorKind::PermissionDenied => NOT_EXECUTABLE,
-                _ => NOT_STARTED,
-            };
-            return Ok(refuse(code, &format_args!("cannot start {}: {error}", name.display())));
-        }
+        Err(report) => return Ok(report),
     };
-    thread::spawn(move || obey(program));
+    thread::spawn(move || obey(&orders, program));
     let status = wait_for_all(program)?;
-    Ok(end_like(status))
+    Ok(Report::ended(status, used()?))
+}
+
+/// What the descendants of this process used, all of which it has waited for.
+#[expect(unsafe_code, reason = "the system's call has no safe wrapper in the crates that we use")]
+fn used() -> io::Result<Usage> {
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: the pointer is to memory of the right type, in which all zeros are valid.
+    let usage = match unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, usage.as_mut_ptr()) } {
+        0 => unsafe { usage.assume_init() },
+        _ => return Err(io::Error::last_os_error()),
+    };
+    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
+    // macOS counts bytes here, everyone else KiB.
+    let unit = if cfg!(target_os = "macos") { 1 } else { 1024 };
+    Ok(Usage {
+        cpu_seconds: seconds(usage.ru_utime) + seconds(usage.ru_stime),
+        peak_memory_bytes: u64::try_from(usage.ru_maxrss).unwrap_or_default() * unit,
+    })
 }
 
 #[cfg(target_os = "linux")]
@@ -121,9 +74,60 @@ fn adopt_orphans() -> io::Result<()> {
     Ok(())
 }
 
+/// Starts the program in a copy of this process, which alone takes on the plan's restrictions: the supervisor stays outside
+/// of them, so the program cannot signal it. A program that cannot be started is reported.
+fn start(request: &Request, output: &OwnedFd, errors: &OwnedFd) -> io::Result<Result<Pid, Report>> {
+    // It closes when the program is executed.
+    let (mut outcome, mut failed) = io::pipe()?;
+    match fork()? {
+        Forked::Child => {
+            let Err(error) = become_program(request, output, errors);
+            // The supervisor may have been killed.
+            let _ = failed.write_all(&Report::not_started(&error).to_bytes());
+            std::process::exit(1);
+        }
+        Forked::Parent(program) => {
+            drop(failed);
+            let mut report = Vec::new();
+            outcome.read_to_end(&mut report)?;
+            if report.is_empty() {
+                return Ok(Ok(program));
+            }
+            rustix::process::waitpid(Some(program), WaitOptions::empty())?;
+            Ok(Err(Report::parse(&report).ok_or_else(|| io::Error::other("the supervisor failed"))?))
+        }
+    }
+}
+
+/// Restricts this process, and executes in it the first of the programs that may be executed.
+fn become_program(
+    request: &Request,
+    output: &OwnedFd,
+    errors: &OwnedFd,
+) -> io::Result<std::convert::Infallible> {
+    let Request { plan, folder, program, arguments, environment } = request;
+    let candidates = candidates(program, environment.get(OsStr::new("PATH")).map(|path| &**path));
+    std::env::set_current_dir(folder)?;
+    restrict::restrict(plan)?;
+    let mut result = io::Error::new(io::ErrorKind::NotFound, "it is not on the PATH of this worker");
+    for candidate in candidates {
+        let mut command = Command::new(candidate);
+        command.args(arguments).env_clear().envs(environment).process_group(0);
+        command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(errors.try_clone()?);
+        if let Some(user) = plan.user {
+            command.uid(user).gid(user);
+        }
+        result = command.exec();
+        if result.kind() != io::ErrorKind::PermissionDenied {
+            break;
+        }
+    }
+    Err(result)
+}
+
 /// The files that a program's name may mean, in the order of `PATH`. They are found before the plan's restrictions apply,
-/// so that a missing program and a hidden one can be told apart.
-fn candidates(name: &OsStr, path: Option<&OsString>) -> Vec<PathBuf> {
+/// so that the error for a missing program differs from that for a hidden one.
+fn candidates(name: &OsStr, path: Option<&OsStr>) -> Vec<PathBuf> {
     if name.as_encoded_bytes().contains(&b'/') {
         return vec![name.into()];
     }
@@ -131,41 +135,14 @@ fn candidates(name: &OsStr, path: Option<&OsString>) -> Vec<PathBuf> {
     folders.map(|folder| folder.join(name)).filter(|file| file.is_file()).collect()
 }
 
-/// Starts the first of the programs that may be executed, from a thread that takes on the plan's restrictions. The
-/// supervisor itself stays outside of them, so the program cannot signal it.
-fn start(
-    plan: Plan,
-    programs: Vec<PathBuf>,
-    arguments: Vec<OsString>,
-    environment: BTreeMap<OsString, OsString>,
-) -> io::Result<Pid> {
-    let starter = thread::spawn(move || {
-        restrict::restrict(&plan)?;
-        let mut result = Err(io::Error::new(io::ErrorKind::NotFound, "it is not on the PATH of this worker"));
-        for program in programs {
-            let mut command = Command::new(program);
-            command.args(&arguments).env_clear().envs(&environment).stdin(Stdio::null()).process_group(0);
-            if let Some(user) = plan.user {
-                command.uid(user).gid(user);
-            }
-            result = command.spawn();
-            if result.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied) {
-                continue;
-            }
-            break;
-        }
-        result
-    });
-    let child = starter.join().map_err(|_| io::Error::other("the supervisor failed"))??;
-    Pid::from_raw(child.id().cast_signed()).ok_or_else(|| io::Error::other("the program has no process id"))
-}
-
 /// Obeys the worker. The end of its messages means that it wants the program killed, or that it is dead itself.
-fn obey(program: Pid) {
-    for message in io::stdin().lock().bytes() {
-        if matches!(message, Ok(TERMINATE)) {
+fn obey(worker: &UnixStream, program: Pid) {
+    for message in BufReader::new(worker).bytes() {
+        match message {
             // It may have ended by itself.
-            let _ = kill_process_group(program, Signal::TERM);
+            Ok(TERMINATE) => drop(kill_process_group(program, Signal::TERM)),
+            Ok(_) => {}
+            Err(_) => break,
         }
     }
     descendants::kill_all();
@@ -173,12 +150,16 @@ fn obey(program: Pid) {
 
 /// Waits for the program and everything that it leaves behind. Returns the program's own status.
 fn wait_for_all(program: Pid) -> io::Result<WaitStatus> {
-    let mut ended = None;
+    let (mut ended, mut options) = (None, WaitOptions::empty());
     loop {
-        match rustix::process::wait(WaitOptions::empty()) {
+        match rustix::process::wait(options) {
+            // Most programs leave nothing behind.
             Ok(Some((pid, status))) if pid == program => {
-                ended = Some(status);
+                (ended, options) = (Some(status), WaitOptions::NOHANG)
+            }
+            Ok(None) => {
                 thread::spawn(kill_orphans);
+                options = WaitOptions::empty();
             }
             Ok(_) | Err(Errno::INTR) => {}
             Err(Errno::CHILD) => {
@@ -194,13 +175,4 @@ fn wait_for_all(program: Pid) -> io::Result<WaitStatus> {
 fn kill_orphans() {
     thread::sleep(ORPHAN_TIMEOUT);
     descendants::kill_all();
-}
-
-/// Ends this process the way the program ended.
-fn end_like(status: WaitStatus) -> ExitCode {
-    if let Some(signal) = status.terminating_signal().and_then(Signal::from_named_raw) {
-        let _ = kill_process(rustix::process::getpid(), signal);
-    }
-    let code = status.exit_status().unwrap_or_else(|| 128 + status.terminating_signal().unwrap_or(0));
-    ExitCode::from(u8::try_from(code).unwrap_or(NOT_STARTED))
 }

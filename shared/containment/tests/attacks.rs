@@ -1,30 +1,36 @@
-//! Programs that attack their worker, and what becomes of them. This executable is the worker and the supervisor.
+//! Programs that attack their worker, and what becomes of them. This executable is the worker, the zygote and the supervisors.
 #![allow(clippy::unwrap_used)]
 
-use std::ffi::OsString;
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
-use std::net::TcpListener;
-use std::os::unix::fs::{PermissionsExt, chown};
-use std::os::unix::process::ExitStatusExt;
+use std::io::{ErrorKind, Write};
+use std::net::{Shutdown, TcpListener};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
-use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
+use std::process::{Command, ExitCode, ExitStatus};
 
 use ebbflow_containment as containment;
-use ebbflow_containment::{Limits, Network, Plan, TERMINATE, TaskUser, TaskUsers};
-use tempfile::TempDir;
+use ebbflow_containment::{Limits, Network, Plan, Request, Supervisors, TERMINATE, TaskUsers};
+use rustix::process::{Pid, Signal, geteuid, kill_process};
+
+#[path = "attacks/running.rs"]
+mod running;
+
+use running::{Attempt, Running, SUPERVISORS};
 
 fn main() -> ExitCode {
-    if let Some(code) = containment::supervise() {
+    if let Some(code) = containment::serve() {
         return code;
     }
     containment::protect_this_process();
-    let attacks: [(&str, fn()); 14] = [
+    let attacks: [(&str, fn()); 20] = [
         ("the exit code is the program's", the_exit_code_is_the_programs),
         ("the signal is the program's", the_signal_is_the_programs),
         ("a missing program is named", a_missing_program_is_named),
+        ("what a program used is counted", what_a_program_used_is_counted),
         ("the scratch folder is writable", the_scratch_folder_is_writable),
         ("the worker's environment stays hidden", the_workers_environment_stays_hidden),
+        ("the supervisor's memory stays hidden", the_supervisors_memory_stays_hidden),
         ("the worker cannot be killed", the_worker_cannot_be_killed),
         ("the supervisor cannot be killed", the_supervisor_cannot_be_killed),
         ("no variable reaches the supervisor", no_variable_reaches_the_supervisor),
@@ -32,66 +38,28 @@ fn main() -> ExitCode {
         ("a readable folder cannot be changed", a_readable_folder_cannot_be_changed),
         ("a daemon ends with its program", a_daemon_ends_with_its_program),
         ("everything ends with the worker", everything_ends_with_the_worker),
+        ("everything ends with the supervisor", everything_ends_with_the_supervisor),
+        ("a zygote that was killed is replaced", a_zygote_that_was_killed_is_replaced),
+        ("the zygote ends with its worker", the_zygote_ends_with_its_worker),
         ("a fork bomb stays within its limit", a_fork_bomb_stays_within_its_limit),
         ("memory and network are bounded", memory_and_network_are_bounded),
+        ("the metadata server is out of reach", the_metadata_server_is_out_of_reach),
     ];
+    let as_whom = if geteuid().is_root() { "root" } else { "another user" };
     for (name, attack) in attacks {
         attack();
-        println!("test {name} ... ok");
+        println!("test as {as_whom}: {name} ... ok");
     }
     println!("test result: ok. {} passed; 0 failed", attacks.len());
-    ExitCode::SUCCESS
+    if geteuid().is_root() { again_as_another_user() } else { ExitCode::SUCCESS }
 }
 
-/// A scratch folder with a user of its own, if this process is root.
-struct Attempt {
-    scratch: TempDir,
-    user: Option<TaskUser>,
-    variables: Vec<(&'static str, &'static str)>,
-}
+/// The user of the image. Its programs are users of their own no more, so Landlock must keep them in.
+const USER: u32 = 65_532;
 
-/// The variables of a program: `PATH` and these.
-fn variables(more: &[(&str, &str)]) -> Vec<(OsString, OsString)> {
-    let path = ("PATH".into(), std::env::var_os("PATH").unwrap());
-    more.iter().map(|(name, value)| (name.into(), value.into())).chain([path]).collect()
-}
-
-impl Attempt {
-    fn new(users: &TaskUsers) -> Self {
-        let (scratch, user) = (tempfile::tempdir().unwrap(), users.acquire());
-        let owner = user.as_ref().map(TaskUser::id);
-        chown(scratch.path(), owner, owner).unwrap();
-        Self { scratch, user, variables: Vec::new() }
-    }
-
-    fn plan(&self) -> Plan {
-        let writable = vec![self.scratch.path().to_owned()];
-        Plan { user: self.user.as_ref().map(TaskUser::id), writable, ..Plan::default() }
-    }
-
-    fn start(&self, plan: &Plan, script: &str) -> Child {
-        Command::new("/proc/self/exe")
-            .args(containment::supervisor_arguments(plan, "bash"))
-            .args(["-c", script])
-            .current_dir(self.scratch.path())
-            .env_clear()
-            .envs(containment::supervisor_environment(variables(&self.variables)))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap()
-    }
-
-    fn run(&self, plan: &Plan, script: &str) -> (ExitStatus, String) {
-        let mut child = self.start(plan, script);
-        // The end of the input would mean that the worker is dead.
-        let input = child.stdin.take();
-        let output = child.wait_with_output().unwrap();
-        drop(input);
-        let text = [output.stdout, output.stderr].concat();
-        (output.status, String::from_utf8_lossy(&text).into_owned())
-    }
+fn again_as_another_user() -> ExitCode {
+    let again = Command::new("/proc/self/exe").uid(USER).gid(USER).status().unwrap();
+    if again.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn run(script: &str) -> (ExitStatus, String) {
@@ -108,15 +76,28 @@ fn the_signal_is_the_programs() {
     assert_eq!(run("kill -KILL $$").0.signal(), Some(9));
 }
 
+fn what_a_program_used_is_counted() {
+    let attempt = Attempt::new(&TaskUsers::default());
+    let script = "head -c 60000000 /dev/zero | tail -c 60000000 > /dev/null";
+    let (report, text) = attempt.start(&attempt.plan(), script).end();
+    let usage = report.unwrap().usage().unwrap();
+    // `tail` holds all of it before it writes any.
+    assert!(usage.cpu_seconds > 0.0 && usage.peak_memory_bytes > 60_000_000, "{usage:?} {text}");
+}
+
 fn a_missing_program_is_named() {
     let attempt = Attempt::new(&TaskUsers::default());
-    let output = Command::new("/proc/self/exe")
-        .args(containment::supervisor_arguments(&attempt.plan(), "no-such-program"))
-        .envs(containment::supervisor_environment(variables(&[])))
-        .output()
-        .unwrap();
-    assert_eq!(output.status.code(), Some(127));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("cannot start no-such-program"));
+    let why = |request: &Request| {
+        let report = Running::start(&SUPERVISORS, request).end().0.unwrap();
+        report.status().unwrap_err().kind()
+    };
+    let request = attempt.request(&attempt.plan(), "true");
+    assert_eq!(why(&Request { program: "no-such-program".into(), ..request.clone() }), ErrorKind::NotFound);
+    let hidden = Request { program: std::env::current_exe().unwrap().into(), ..request.clone() };
+    assert_eq!(why(&hidden), ErrorKind::PermissionDenied);
+    let long = Request { arguments: vec!["x".repeat(4 << 20).into()], ..request.clone() };
+    assert_eq!(why(&long), ErrorKind::ArgumentListTooLong);
+    assert_eq!(why(&Request { arguments: vec!["\0".into()], ..request }), ErrorKind::InvalidInput);
 }
 
 fn the_scratch_folder_is_writable() {
@@ -129,6 +110,24 @@ fn the_scratch_folder_is_writable() {
 fn the_workers_environment_stays_hidden() {
     let (status, text) = run(&format!("cat /proc/{}/environ", std::process::id()));
     assert!(!status.success() && text.contains("ermission denied"), "{text}");
+}
+
+/// The supervisor has the variables of its program in its memory, and the zygote what those of others will start from.
+fn the_supervisors_memory_stays_hidden() {
+    for file in ["environ", "mem", "maps", "fd/0"] {
+        let (status, text) = run(&format!("cat /proc/$PPID/{file}"));
+        assert!(!status.success() && text.contains("ermission denied"), "{file}: {text}");
+    }
+    let attempt = Attempt::new(&TaskUsers::default());
+    let mut running = attempt.start(&attempt.plan(), "echo $PPID; exec sleep 3600");
+    let supervisor = running.line();
+    // For a process of the same user, only if it is dumpable: those of the tests are not restricted.
+    for process in [&parent(&supervisor), &supervisor] {
+        let environment = fs::read(format!("/proc/{process}/environ"));
+        assert!(geteuid().is_root() || environment.is_err(), "{environment:?}");
+    }
+    running.supervisor.shutdown(Shutdown::Write).unwrap();
+    running.end();
 }
 
 fn the_worker_cannot_be_killed() {
@@ -192,24 +191,106 @@ fn a_daemon_ends_with_its_program() {
 
 fn everything_ends_with_the_worker() {
     let attempt = Attempt::new(&TaskUsers::default());
-    let mut child = attempt.start(&attempt.plan(), "trap '' TERM; sleep 3600 & echo $!; wait; wait");
-    let mut line = String::new();
-    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
-    child.stdin.as_mut().unwrap().write_all(&[TERMINATE]).unwrap();
-    drop(child.stdin.take());
-    assert_eq!(child.wait().unwrap().signal(), Some(9));
-    assert!(is_gone(line.trim()));
+    let mut running = attempt.start(&attempt.plan(), "trap '' TERM; sleep 3600 & echo $!; wait; wait");
+    let child = running.line();
+    running.supervisor.write_all(&[TERMINATE]).unwrap();
+    // As if the worker were dead, except that it still listens.
+    running.supervisor.shutdown(Shutdown::Write).unwrap();
+    let (report, text) = running.end();
+    assert_eq!(report.unwrap().status().unwrap().signal(), Some(9), "{text}");
+    assert!(is_gone(&child));
+}
+
+/// A process closes its files before it is gone.
+fn wait_for_the_end(pid: &str) {
+    while !is_gone(pid) {
+        std::thread::yield_now();
+    }
+}
+
+fn kill(pid: &str) {
+    kill_process(Pid::from_raw(pid.parse().unwrap()).unwrap(), Signal::KILL).unwrap();
+}
+
+/// The zygote kills what a supervisor leaves behind. The others stay.
+fn everything_ends_with_the_supervisor() {
+    let users = TaskUsers::default();
+    let (attempt, other) = (Attempt::new(&users), Attempt::new(&users));
+    let mut spared = other.start(&other.plan(), "echo $$; read -t 3600 < <(sleep 3600)");
+    let other_program = spared.line();
+    let mut running = attempt.start(&attempt.plan(), "setsid sleep 3600 & echo $PPID $$ $!; wait");
+    let line = running.line();
+    let [supervisor, program, daemon]: [&str; 3] = line.split(' ').collect::<Vec<_>>().try_into().unwrap();
+    kill(supervisor);
+    assert_eq!(running.end(), (None, String::new()), "{line}");
+    wait_for_the_end(program);
+    wait_for_the_end(daemon);
+    assert!(!is_gone(&other_program));
+    spared.supervisor.shutdown(Shutdown::Write).unwrap();
+    assert!(spared.end().0.is_some());
+}
+
+/// The process that forked a supervisor.
+fn parent(pid: &str) -> String {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    status.lines().find_map(|line| line.strip_prefix("PPid:")).unwrap().trim().to_owned()
+}
+
+fn a_zygote_that_was_killed_is_replaced() {
+    let attempt = Attempt::new(&TaskUsers::default());
+    let mut running = attempt.start(&attempt.plan(), "echo $PPID; read -t 3600 < <(sleep 3600); exit 3");
+    let supervisor = running.line();
+    let zygote = parent(&supervisor);
+    kill(&zygote);
+    wait_for_the_end(&zygote);
+    assert_eq!(attempt.run(&attempt.plan(), "exit 5").0.code(), Some(5));
+    assert!(!is_gone(&supervisor), "the supervisor does not need its zygote");
+    running.supervisor.shutdown(Shutdown::Write).unwrap();
+    assert_eq!(running.end().0.unwrap().status().unwrap().signal(), Some(9));
+}
+
+fn the_zygote_ends_with_its_worker() {
+    let (attempt, worker) = (Attempt::new(&TaskUsers::default()), Supervisors::default());
+    let mut running =
+        Running::start(&worker, &attempt.request(&attempt.plan(), "echo $PPID; exec sleep 3600"));
+    let zygote = parent(&running.line());
+    drop(worker);
+    assert!(!is_gone(&zygote), "it looks after its supervisors");
+    running.supervisor.shutdown(Shutdown::Write).unwrap();
+    assert!(running.end().0.is_some());
+    wait_for_the_end(&zygote);
 }
 
 fn a_fork_bomb_stays_within_its_limit() {
-    let attempt = Attempt::new(&TaskUsers::default());
-    if attempt.user.is_none() {
-        // Only a user of its own can be limited; the documentation says so.
+    let users = TaskUsers::default();
+    let (attempt, other) = (Attempt::new(&users), Attempt::new(&users));
+    if !has_namespaces(&attempt) {
         return;
     }
+    // What the worker's user runs besides does not count.
+    let mut many = other.start(&other.plan(), "for i in $(seq 30); do sleep 3600 & done; echo started; wait");
+    assert_eq!(many.line(), "started");
     let plan = Plan { limits: Limits { processes: Some(20), ..Limits::default() }, ..attempt.plan() };
-    let (status, text) = attempt.run(&plan, "for i in $(seq 50); do sleep 3600 & done; echo never; exit 0");
+    let script = "for i in $(seq 10); do sleep 3600 & done; echo ten; for i in $(seq 40); do sleep 3600 & done; echo never";
+    let (status, text) = attempt.run(&plan, script);
+    assert!(text.contains("ten"), "{text}");
     assert!(!status.success() || text.contains("Resource temporarily unavailable"), "{text}");
+    many.supervisor.shutdown(Shutdown::Write).unwrap();
+    many.end();
+}
+
+/// Whether the system lets this user create namespaces; that of a container may not.
+fn has_namespaces(attempt: &Attempt) -> bool {
+    let plan = Plan { network: Network::None, ..attempt.plan() };
+    let report = Running::start(&SUPERVISORS, &attempt.request(&plan, "true")).end().0.unwrap();
+    let has_them = report.status().is_ok();
+    if !has_them {
+        assert!(attempt.user.is_none(), "root can always create them");
+        println!(
+            "skipped: without root and user namespaces, programs have a network and any number of processes"
+        );
+    }
+    has_them
 }
 
 fn memory_and_network_are_bounded() {
@@ -227,7 +308,32 @@ fn memory_and_network_are_bounded() {
     let port = listener.local_addr().unwrap().port();
     let connect = format!("exec 3<>/dev/tcp/127.0.0.1/{port} && echo connected");
     assert_eq!(attempt.run(&attempt.plan(), &connect).1, "connected\n");
+    if !has_namespaces(&attempt) {
+        return;
+    }
     let plan = Plan { network: Network::None, ..attempt.plan() };
     let (status, text) = attempt.run(&plan, &connect);
     assert!(!status.success() && text.contains("unreachable"), "{text}");
+}
+
+/// By every spelling that a program can use, and by UDP, which asks for its name.
+fn the_metadata_server_is_out_of_reach() {
+    let attempt = Attempt::new(&TaskUsers::default());
+    if !has_namespaces(&attempt) {
+        return;
+    }
+    let plan = Plan { network: Network::None, ..attempt.plan() };
+    for address in [
+        "tcp/169.254.169.254/80",
+        "tcp/::ffff:169.254.169.254/80",
+        "tcp/fd00:ec2::254/80",
+        "udp/169.254.169.254/53",
+    ] {
+        let (status, text) =
+            attempt.run(&plan, &format!("exec 3<>/dev/{address} && echo x >&3 && echo reached"));
+        // Without an interface there is no way to an address, and none of our own to call from.
+        let has_no_way =
+            ["unreachable", "Cannot assign requested address"].iter().any(|why| text.contains(why));
+        assert!(!status.success() && has_no_way, "{address}: {text}");
+    }
 }

@@ -25,6 +25,14 @@ struct Node {
     dummies: usize,
 }
 
+/// How long all edges of a graph are together, in columns: at least as many as there are dummy nodes. An edge to the next
+/// column has a length of one.
+pub(crate) fn length(graph: &Graph) -> usize {
+    let depths = depths(graph);
+    let edges = graph.indices().flat_map(|task| graph.dependants(task).iter().map(move |to| (task, to)));
+    edges.map(|(from, to)| depths[to.at()] - depths[from.at()]).sum()
+}
+
 impl Columns {
     pub(crate) fn of(graph: &Graph) -> Self {
         let depths = depths(graph);

@@ -77,7 +77,18 @@ pub struct Layout {
     pub edges: Vec<Edge>,
 }
 
+/// The maximum number of tasks of a picture that is drawn for someone who waits.
+const MAX_TASKS: u32 = 1_000;
+
+/// The maximum length of all its edges together, in columns. Each column that an edge passes takes a place.
+const MAX_LENGTH: usize = 20_000;
+
 impl Layout {
+    /// Whether a graph can be laid out in a moment, and would be of use as a picture. It is counted, and nothing is laid out.
+    pub fn is_feasible(graph: &Graph) -> bool {
+        graph.len() <= MAX_TASKS && columns::length(graph) <= MAX_LENGTH
+    }
+
     /// Lays out a graph; the same graph always gives the same layout.
     pub fn of(graph: &Graph) -> Self {
         Self::with(graph, Room::default())

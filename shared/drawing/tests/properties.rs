@@ -180,3 +180,13 @@ fn no_task_at_all_is_an_empty_picture() {
     assert_eq!(drawing::text(&graph), "");
     assert!(names(&drawing::svg(&graph)).is_empty());
 }
+
+#[test]
+fn a_graph_that_would_take_too_much_is_recognized_before_it_is_laid_out() {
+    assert!(Layout::is_feasible(&large()));
+    let chain = |count: usize| (1..count).map(|task| (task - 1, task));
+    assert!(Layout::is_feasible(&graph(1_000, &chain(1_000).collect::<Vec<_>>())));
+    assert!(!Layout::is_feasible(&graph(1_001, &[])), "too many tasks");
+    let to_all: Vec<(usize, usize)> = chain(1_000).chain((0..998).map(|task| (task, 999))).collect();
+    assert!(!Layout::is_feasible(&graph(1_000, &to_all)), "about 500,000 dummy nodes");
+}

@@ -170,7 +170,7 @@ impl Server {
                         break;
                     }
                     Err(error) => {
-                        tracing::error!("Postgres does not start again, the next try follows: {error}")
+                        tracing::error!("Postgres could not be restarted; trying again: {error}")
                     }
                 }
             }

@@ -49,7 +49,7 @@ pub enum Directive {
     /// Wait for the task of another run that does the same work.
     AwaitShared(TaskKey),
     /// Poll until the condition holds.
-    Watch,
+    Poll,
     /// Sleep until this instant.
     SleepUntil(Instant),
     /// Wait for a signal or an answer.
@@ -104,7 +104,7 @@ impl RunSlice<'_> {
                     self.record(EventKind::TaskWaiting, Some(index), None, what);
                 }
             }
-            Directive::Watch => sensor::watch(self, index),
+            Directive::Poll => sensor::begin(self, index),
             Directive::SleepUntil(wake_at) => {
                 wait(
                     self,
@@ -139,7 +139,7 @@ fn queue(slice: &mut RunSlice<'_>, index: TaskIndex) {
         TaskState::Sleeping => TaskEvent::WokeUp,
         _ => return,
     };
-    slice.apply(index, event).expect("the state was looked at just before");
+    slice.apply(index, event).expect("the state was matched just before");
 }
 
 /// Puts a task to sleep, unless it sleeps already. Returns whether it was awake.

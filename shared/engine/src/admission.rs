@@ -42,6 +42,8 @@ pub struct Allocator {
     requests: Vec<SlotRequest>,
     releases: Vec<SlotRelease>,
     given_back: Vec<Granted>,
+    /// Limits whose number of slots changes.
+    resized: BTreeMap<Limit, Option<u32>>,
     /// The limits that requests and releases name.
     ids: BTreeMap<Limit, LimitId>,
     next: Option<SlotRead>,
@@ -53,7 +55,17 @@ pub struct Allocator {
 impl Allocator {
     /// Acquires slots for the requests and takes back those of the releases. Freed slots are granted to waiters.
     pub fn admit(requests: Vec<SlotRequest>, releases: Vec<SlotRelease>, now: Instant) -> Self {
-        let mut allocator = Self { now, requests, releases, ..Self::default() };
+        Self::admit_and_resize(requests, releases, BTreeMap::new(), now)
+    }
+
+    /// The same, after these limits have got this number of slots; none for no bound.
+    pub fn admit_and_resize(
+        requests: Vec<SlotRequest>,
+        releases: Vec<SlotRelease>,
+        resized: BTreeMap<Limit, Option<u32>>,
+        now: Instant,
+    ) -> Self {
+        let mut allocator = Self { now, requests, releases, resized, ..Self::default() };
         if allocator.requests.is_empty() && allocator.nobody_waited() {
             allocator.count();
         } else {
@@ -140,7 +152,8 @@ impl Allocator {
     }
 
     fn admit_locked(&mut self) {
-        for (limit, slots) in self.fixed_slots() {
+        let fixed = self.fixed_slots().into_iter().map(|(limit, slots)| (limit, Some(slots)));
+        for (limit, slots) in fixed.chain(std::mem::take(&mut self.resized)) {
             self.queues.resize(self.ids[&limit], slots);
         }
         let ids = &self.ids;
@@ -173,15 +186,16 @@ impl Allocator {
         self.admissions = vec![Admission::Acquired; self.requests.len()];
     }
 
-    /// Whether no task here can have a row in a wait queue.
+    /// Whether no task here can have a row in a wait queue, and no limit grants slots to others.
     fn nobody_waited(&self) -> bool {
-        self.releases.iter().all(|release| release.holds_slots)
+        self.resized.is_empty()
+            && self.releases.iter().all(|release| release.holds_slots)
             && self.requests.iter().all(|request| !request.waited)
     }
 
     /// By how many slots each limit would change.
     fn demand(&self) -> BTreeMap<Limit, i32> {
-        let mut demand = BTreeMap::new();
+        let mut demand: BTreeMap<Limit, i32> = self.resized.keys().map(|limit| (limit.clone(), 0)).collect();
         let requested = self.requests.iter().flat_map(|request| &request.needs).map(|need| (need, 1));
         let released = self.releases.iter().flat_map(|release| &release.needs).map(|need| (need, -1));
         for (need, by) in requested.chain(released) {

@@ -1,4 +1,4 @@
-//! Closing a slice: what ended, what the run has come to, and what there is to write and say.
+//! Closing a slice: what ended, the state of the run that follows, and what to write and publish.
 
 use chrono::TimeDelta;
 use model::change::Recheck;
@@ -12,17 +12,17 @@ use serde_json::{Value, json};
 use crate::oversee;
 use crate::run_slice::{Decision, RECHECK_AFTER, RunSlice};
 
-/// A timer due sooner than this is announced, since the sweep's next tick may come too late for it.
-const ANNOUNCED_AHEAD: TimeDelta = TimeDelta::seconds(60);
+/// The sweep is woken for a timer that is due sooner than this, since its next tick may come too late.
+const WAKE_WITHIN: TimeDelta = TimeDelta::seconds(60);
 
 impl RunSlice<'_> {
-    /// Closes the slice: the run's end is derived, and everything that changed comes out; nothing if nothing did.
+    /// Closes the slice: derives the run's end and returns everything that changed; none if nothing did.
     pub fn close(mut self) -> Option<Decision> {
         debug_assert!(is_at_rest(&self), "closed before it was settled");
         derive_end(&mut self);
-        announce_timer(&mut self);
-        if let Some(patience) = self.recheck.patience() {
-            let next = oversee::next_recheck(&self, patience);
+        wake_sweep(&mut self);
+        if let Some(claim_timeout) = self.recheck.claim_timeout() {
+            let next = oversee::next_recheck(&self, claim_timeout);
             self.recheck.set(next);
         } else if self.recheck.get() == Recheck::Keep && oversee::has_begun_something(&self) {
             // From now on a message may get lost, and no recheck may be set.
@@ -32,9 +32,10 @@ impl RunSlice<'_> {
         if idle && !self.messages.has_derived() {
             return None;
         }
+        let offers = self.offers();
         let (outbox, messages) = self.messages.into_both();
         let recheck = self.recheck.get();
-        let changes = self.draft.into_changes(self.run, self.tasks, self.timers, outbox, recheck);
+        let changes = self.draft.into_changes(self.run, self.tasks, self.timers, offers, outbox, recheck);
         Some(Decision { changes, messages })
     }
 
@@ -54,7 +55,7 @@ pub(crate) fn finished(slice: &mut RunSlice<'_>, index: TaskIndex, from: TaskSta
         slice.run.failures += 1;
     }
     if counts && state == TaskState::Failed && slice.run.error.is_none() {
-        slice.run.error = Some(complaint(slice, index));
+        slice.run.error = Some(run_error(slice, index));
     }
     // A task that never began, or only waited, executed nothing for other runs.
     if spec.global.is_some() && !matches!(from, TaskState::Pending | TaskState::Sleeping) {
@@ -71,14 +72,14 @@ pub(crate) fn finished(slice: &mut RunSlice<'_>, index: TaskIndex, from: TaskSta
         workflow: slice.run.workflow.clone(),
         task: index,
         name: slice.name(index),
-        kind: Some(slice.spec(index).kind),
+        kind: Some(slice.spec(index).kind.clone()),
         state,
         finished_at: slice.now,
     }));
 }
 
-/// Tells the runs that wait for a shared task what became of it. One that was given up with its run says nothing
-/// about the work: they must find another way.
+/// Notifies the runs that wait for a shared task how it ended. If it ended only because its run was ended from outside,
+/// they need another run to execute it.
 pub(crate) fn share_ended(slice: &mut RunSlice<'_>, index: TaskIndex, state: TaskState) {
     let state = if slice.abandoned { TaskState::Cancelled } else { state };
     slice.draft.end_share(index, state == TaskState::Succeeded);
@@ -86,12 +87,12 @@ pub(crate) fn share_ended(slice: &mut RunSlice<'_>, index: TaskIndex, state: Tas
     slice.messages.store(Message::SharedFinished(SharedFinished { owner: slice.key(index), state, failure }));
 }
 
-/// What a run says that failed because of a task.
-pub(crate) fn complaint(slice: &RunSlice<'_>, index: TaskIndex) -> String {
-    format!("task `{}` failed: {}", slice.spec(index).name, said(slice, index))
+/// The error of a run that failed because of a task.
+pub(crate) fn run_error(slice: &RunSlice<'_>, index: TaskIndex) -> String {
+    format!("task `{}` failed: {}", slice.spec(index).name, message_of(slice, index))
 }
 
-fn said<'s>(slice: &'s RunSlice<'_>, index: TaskIndex) -> &'s str {
+fn message_of<'s>(slice: &'s RunSlice<'_>, index: TaskIndex) -> &'s str {
     slice.tasks[&index].failure.as_ref().map_or("no reason given", |failure| &failure.message)
 }
 
@@ -139,8 +140,8 @@ fn call_back(
 }
 
 /// Wakes the sweep for the first timer set here, if that is due before its next tick: it will find the others.
-fn announce_timer(slice: &mut RunSlice<'_>) {
-    if let Some(wake_at) = slice.timers.first().filter(|wake_at| *wake_at < slice.now + ANNOUNCED_AHEAD) {
+fn wake_sweep(slice: &mut RunSlice<'_>) {
+    if let Some(wake_at) = slice.timers.first().filter(|wake_at| *wake_at < slice.now + WAKE_WITHIN) {
         slice.messages.derive(Message::TimerArmed(TimerArmed { wake_at }));
     }
 }
@@ -168,7 +169,7 @@ fn derive_end(slice: &mut RunSlice<'_>) {
         End::Failed => call_back_for_run(slice, None, Occasion::Failure),
         End::Cancelled => {}
     }
-    tell_those_who_wait(slice, state);
+    notify_waiters(slice, state);
     slice.messages.store(Message::RunFinished(RunFinished {
         run: slice.run.id,
         tenant: slice.run.tenant,
@@ -179,8 +180,8 @@ fn derive_end(slice: &mut RunSlice<'_>) {
     }));
 }
 
-/// Tells the task that started the run, and the runs that wait for their turn, that it ended.
-fn tell_those_who_wait(slice: &mut RunSlice<'_>, state: RunState) {
+/// Notifies the task that started the run, and the runs that wait in its concurrency group, that it ended.
+fn notify_waiters(slice: &mut RunSlice<'_>, state: RunState) {
     if let Some(parent) = slice.run.parent.filter(|parent| parent.waits) {
         slice.messages.store(Message::ChildFinished(ChildFinished {
             parent,
@@ -196,7 +197,7 @@ fn tell_those_who_wait(slice: &mut RunSlice<'_>, state: RunState) {
 }
 
 /// Publishes again that the run's concurrency group may have room.
-pub(crate) fn announce_concurrency_group(slice: &mut RunSlice<'_>) {
+pub(crate) fn republish_concurrency_group(slice: &mut RunSlice<'_>) {
     if let Some(freed) = concurrency_group_freed(slice) {
         slice.messages.derive(freed);
     }

@@ -2,7 +2,7 @@
 
 use chrono::TimeDelta;
 use model::message::TaskResult;
-use model::{Audit, Failure, Instant, TaskIndex, TimerKind, WorkerId};
+use model::{Audit, Failure, Instant, ServedQueues, TaskIndex, TimerKind, WorkerId};
 use serde_json::Value;
 
 /// Something that happened to one run, or that someone requests of it.
@@ -30,13 +30,13 @@ pub enum Command {
         /// How the attempt ended.
         result: TaskResult,
     },
-    /// The worker that held an attempt is gone.
+    /// The worker that held an attempt is dead.
     Lose {
         /// The task that was running.
         task: TaskIndex,
         /// The attempt it held.
         attempt: u32,
-        /// The worker that is gone.
+        /// The worker whose heartbeats stopped.
         worker: WorkerId,
     },
     /// The worker that holds an attempt has to stop before the attempt ends.
@@ -49,6 +49,9 @@ pub enum Command {
         worker: WorkerId,
         /// Why it has to stop.
         reason: String,
+        /// Whether another attempt does no harm: this one saved a checkpoint, from which the next one resumes, or it never
+        /// reached its worker.
+        saved: bool,
     },
     /// A timer is due.
     Wake {
@@ -125,15 +128,17 @@ pub enum Command {
         /// Who requests it, and why.
         by: By,
     },
-    /// The run's counters have to match what its rows add up to.
-    PutRight {
+    /// Counts the run's tasks again, and corrects its counters.
+    Recount {
         /// What the rows add up to.
         audit: Audit,
     },
-    /// It is time to look for anything that was lost.
+    /// Repairs what was lost: messages that had no effect, attempts that never ended.
     Recheck {
         /// How long a dispatched task may wait before its message is considered lost.
-        patience: TimeDelta,
+        claim_timeout: TimeDelta,
+        /// The queues that remote workers serve; none if the sender does not know.
+        served: Option<ServedQueues>,
     },
 }
 
@@ -155,7 +160,7 @@ pub enum Operation {
     Resume,
     /// Rerun all tasks that failed or were cancelled, with everything downstream.
     Retry,
-    /// Look for anything that was lost, now.
+    /// Recheck the run now.
     Evaluate,
     /// Rerun the task, with everything downstream.
     Clear(TaskIndex),
@@ -195,17 +200,17 @@ impl Command {
     /// The tasks that must be in the slice before the command is decided.
     pub fn reach(&self) -> Reach {
         match self {
-            Self::Claim { task, .. }
-            | Self::Release { task, .. }
-            | Self::HandBack { task, .. }
-            | Self::Polled { task, .. } => Reach::One(*task),
+            Self::Claim { task, .. } | Self::Release { task, .. } | Self::Polled { task, .. } => {
+                Reach::One(*task)
+            }
             Self::Report { task, .. }
+            | Self::HandBack { task, .. }
             | Self::Lose { task, .. }
             | Self::Wake { task: Some(task), .. }
             | Self::Rejoin { task, .. }
             | Self::Answer { task, .. } => Reach::Neighbourhood(*task),
             Self::Signal { name, .. } => Reach::Waiting(name.clone()),
-            Self::CalledBack { .. } | Self::PutRight { .. } => Reach::Run,
+            Self::CalledBack { .. } | Self::Recount { .. } => Reach::Run,
             Self::Operate { operation, .. } => match operation {
                 Operation::Pause | Operation::Resume | Operation::Evaluate => Reach::Unfinished,
                 Operation::Retry | Operation::Clear(_) | Operation::Mark(..) => Reach::All,
@@ -223,6 +228,7 @@ impl Command {
 pub enum Outcome {
     /// The run or one of its tasks changed.
     Applied,
-    /// The task or run had moved on: nothing changed.
+    /// The task or run had moved on: nothing changed. A claim that a breaker refuses is stale, too: the attempt it names is
+    /// taken back at that moment.
     Stale,
 }

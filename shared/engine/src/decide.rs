@@ -11,13 +11,16 @@ use serde_json::{Value, json};
 use crate::command::{Command, Outcome};
 use crate::retry::{self, Choice};
 use crate::run_slice::RunSlice;
-use crate::{close, operate, oversee, propagate, repair, sensor, slot};
+use crate::{breaker, close, operate, oversee, propagate, repair, sensor, slot};
 
 impl RunSlice<'_> {
     /// Decides a command. The tasks in its reach must be in the slice; one that is not does not exist.
     pub fn decide(&mut self, command: &Command) -> Outcome {
         match command {
-            Command::Claim { task, attempt, worker } => claim(self, *task, *attempt, *worker),
+            Command::Claim { task, attempt, worker } => match breaker::refusal(self, command) {
+                Some(reason) => hold_back(self, *task, *attempt, &reason),
+                None => claim(self, *task, *attempt, *worker),
+            },
             Command::Report { task, attempt, worker, started_at, result } => match result {
                 TaskResult::Succeeded(output) => succeed(self, *task, *attempt, *started_at, output),
                 TaskResult::Failed(failure) => {
@@ -25,8 +28,8 @@ impl RunSlice<'_> {
                 }
             },
             Command::Lose { task, attempt, worker } => lose(self, *task, *attempt, *worker),
-            Command::HandBack { task, attempt, worker, reason } => {
-                hand_back(self, *task, *attempt, *worker, reason)
+            Command::HandBack { task, attempt, worker, reason, saved } => {
+                hand_back(self, *task, *attempt, *worker, (reason.as_str(), *saved))
             }
             Command::Wake { task: Some(task), attempt, kind } => wake(self, *task, *attempt, *kind),
             Command::Wake { task: None, kind, .. } => oversee::wake_run(self, *kind),
@@ -43,8 +46,10 @@ impl RunSlice<'_> {
             }
             Command::Cancel { actor, reason } => oversee::cancel(self, actor, reason.as_deref()),
             Command::Operate { operation, by } => operate::operate(self, operation, by),
-            Command::PutRight { audit } => repair::put_right(self, audit),
-            Command::Recheck { patience } => oversee::recheck(self, *patience),
+            Command::Recount { audit } => repair::recount(self, audit),
+            Command::Recheck { claim_timeout, served } => {
+                oversee::recheck(self, *claim_timeout, served.as_ref())
+            }
         }
     }
 }
@@ -54,7 +59,7 @@ fn claim(slice: &mut RunSlice<'_>, index: TaskIndex, attempt: u32, worker: Worke
         task.state == TaskState::Running && task.attempt == attempt && task.worker == Some(worker)
     });
     if held {
-        // Its answer got lost: it is theirs all the same.
+        // The response to its first claim got lost: the attempt is its own all the same.
         return Outcome::Applied;
     }
     if slice.run.state.is_final() || !moves(slice, index, TaskEvent::Claimed { attempt, worker }) {
@@ -64,7 +69,14 @@ fn claim(slice: &mut RunSlice<'_>, index: TaskIndex, attempt: u32, worker: Worke
     Outcome::Applied
 }
 
-/// A failure counts only from the worker that holds the attempt: one that got a duplicate message knows less.
+/// The breaker of a task does not let the claimed attempt begin: it gives its slots back and waits for the breaker like the
+/// others. It is not the worker's, for which the claim came too late.
+fn hold_back(slice: &mut RunSlice<'_>, index: TaskIndex, attempt: u32, reason: &str) -> Outcome {
+    put_back(slice, index, attempt, reason);
+    Outcome::Stale
+}
+
+/// A failure counts only if the worker that holds the attempt reports it: another one may have got a duplicate message.
 fn report_failure(
     slice: &mut RunSlice<'_>,
     index: TaskIndex,
@@ -98,14 +110,15 @@ pub(crate) fn succeed(
     } else {
         begun(slice, index, started_at, before.state);
     }
+    breaker::note(slice, index, before.state, None);
     slice.draft.deliver(index, output);
     slice.record(EventKind::TaskSucceeded, Some(index), None, Value::Null);
     slice.last_event().attempt = attempt;
     Outcome::Applied
 }
 
-/// An attempt that was given up on delivered after all: it is the one that counts, and the attempt that was to
-/// replace it is not needed.
+/// An attempt that was given up on succeeded after all: its success counts, and the attempt that was to replace it is not
+/// needed.
 fn replace_attempt(slice: &mut RunSlice<'_>, late: u32, started_at: Instant, before: &Task) {
     let record = |attempt, state, decision: &str| AttemptRecord {
         task: before.index,
@@ -116,9 +129,10 @@ fn replace_attempt(slice: &mut RunSlice<'_>, late: u32, started_at: Instant, bef
         finished_at: slice.now,
         failure: None,
         decision: decision.into(),
+        next_attempt_at: None,
     };
-    let delivered = record(late, TaskState::Succeeded, "it delivered late, and counts");
-    let unneeded = record(before.attempt, TaskState::Cancelled, "an earlier attempt delivered after all");
+    let delivered = record(late, TaskState::Succeeded, "succeeded late; its success counts");
+    let unneeded = record(before.attempt, TaskState::Cancelled, "an earlier attempt succeeded");
     [delivered, unneeded].into_iter().for_each(|record| slice.draft.archive(record));
 }
 
@@ -131,34 +145,52 @@ fn lose(slice: &mut RunSlice<'_>, index: TaskIndex, attempt: u32, worker: Worker
     Outcome::Applied
 }
 
-/// The attempt is over without an end of its own; the next one follows at once, and uses up no retry.
+/// The attempt is over without an end of its own; the next one follows at once, and uses up no retry. Only a task that must not
+/// be repeated, and saved nothing to resume from, fails.
 fn hand_back(
     slice: &mut RunSlice<'_>,
     index: TaskIndex,
     attempt: u32,
     worker: WorkerId,
-    reason: &str,
+    (reason, saved): (&str, bool),
 ) -> Outcome {
-    let Some(before) = slice.tasks.get(&index).filter(|task| task.worker == Some(worker)).cloned() else {
-        return Outcome::Stale;
-    };
-    if !moves(slice, index, TaskEvent::HandedBack { attempt }) {
+    if slice.tasks.get(&index).is_none_or(|task| task.worker != Some(worker)) {
         return Outcome::Stale;
     }
-    slice.record(EventKind::TaskHandedBack, Some(index), None, json!({"worker": worker, "reason": reason}));
+    if slice.spec(index).idempotent == Some(false) && !saved && holds(slice, index, attempt) {
+        let message = format!("handed back without a checkpoint: {reason}");
+        fail(slice, index, Failure::new(ErrorClass::WorkerLost, message));
+        slice.last_event().data["handed_back"] = true.into();
+        return Outcome::Applied;
+    }
+    if put_back(slice, index, attempt, reason) { Outcome::Applied } else { Outcome::Stale }
+}
+
+/// Queues a task again whose attempt is over, or never began. Returns whether it was at that attempt.
+fn put_back(slice: &mut RunSlice<'_>, index: TaskIndex, attempt: u32, reason: &str) -> bool {
+    let Some(before) = slice.tasks.get(&index).cloned() else { return false };
+    if !moves(slice, index, TaskEvent::HandedBack { attempt }) {
+        return false;
+    }
+    let data = match before.worker {
+        Some(worker) => json!({"worker": worker, "reason": reason}),
+        None => json!({"reason": reason}),
+    };
+    slice.record(EventKind::TaskHandedBack, Some(index), None, data);
     slice.last_event().attempt = attempt;
     slice.draft.archive(AttemptRecord {
         task: index,
         attempt,
         state: TaskState::Cancelled,
-        worker: Some(worker),
+        worker: before.worker,
         started_at: before.started_at,
         finished_at: slice.now,
         failure: None,
         decision: format!("handed back: {reason}"),
+        next_attempt_at: Some(slice.now),
     });
     propagate::relaunch(slice, index);
-    Outcome::Applied
+    true
 }
 
 fn wake(slice: &mut RunSlice<'_>, index: TaskIndex, attempt: u32, kind: TimerKind) -> Outcome {
@@ -168,16 +200,12 @@ fn wake(slice: &mut RunSlice<'_>, index: TaskIndex, attempt: u32, kind: TimerKin
     match kind {
         TimerKind::Retry if moves(slice, index, TaskEvent::RetryDue) => propagate::relaunch(slice, index),
         TimerKind::Timeout if slice.tasks[&index].state == TaskState::Sleeping => {
-            sensor::give_up(
-                slice,
-                index,
-                Failure::new(ErrorClass::Timeout, "what it waited for did not come in time"),
-            );
+            sensor::give_up(slice, index, Failure::new(ErrorClass::Timeout, "timed out while waiting"));
         }
         TimerKind::Sleep
             if slice.tasks[&index].state == TaskState::Sleeping && sensor::is_sensor(slice, index) =>
         {
-            sensor::look(slice, index)
+            sensor::poll(slice, index)
         }
         TimerKind::Sleep if slice.tasks[&index].state == TaskState::Sleeping => {
             slice.must(index, TaskEvent::Succeeded { attempt }, EventKind::TaskSucceeded, Value::Null)
@@ -247,19 +275,22 @@ fn answer(
 /// The current attempt failed: another one follows, at once or by a timer, or the task has failed.
 pub(crate) fn fail(slice: &mut RunSlice<'_>, index: TaskIndex, failure: Failure) {
     let task = &slice.tasks[&index];
-    let (attempt, worker, started_at) = (task.attempt, task.worker, task.started_at);
+    let (attempt, worker, started_at, before) = (task.attempt, task.worker, task.started_at, task.state);
+    let failure = retry::classify(slice.spec(index), failure);
     let choice = choose(slice, index, &failure);
     let retry = matches!(choice, Choice::Retry { .. });
+    breaker::note(slice, index, before, Some(&failure));
     slice
         .apply(index, TaskEvent::Errored { attempt, failure: failure.clone(), retry })
         .expect("only attempts that are held can fail");
-    let said = json!({"class": failure.class, "message": failure.message});
+    let error = json!({"class": failure.class, "message": failure.message});
     match choice {
         Choice::GiveUp { reason } => {
-            slice.record(EventKind::TaskFailed, Some(index), None, with(said, "reason", json!(reason)));
+            slice.record(EventKind::TaskFailed, Some(index), None, with(error, "reason", json!(reason)));
         }
         Choice::Retry { delay, reason } => {
-            let data = with(with(said, "reason", json!(reason)), "delay_ms", json!(delay.num_milliseconds()));
+            let data =
+                with(with(error, "reason", json!(reason)), "delay_ms", json!(delay.num_milliseconds()));
             slice.record(EventKind::TaskRetrying, Some(index), None, data);
             close::call_back_for(slice, index, Occasion::Retry);
             close::call_back_for_run(slice, Some(index), Occasion::Retry);
@@ -272,6 +303,7 @@ pub(crate) fn fail(slice: &mut RunSlice<'_>, index: TaskIndex, failure: Failure)
                 finished_at: slice.now,
                 failure: Some(failure),
                 decision: reason,
+                next_attempt_at: Some(slice.now + delay),
             });
             try_again(slice, index, attempt, delay);
         }
@@ -284,7 +316,7 @@ fn choose(slice: &RunSlice<'_>, index: TaskIndex, failure: &Failure) -> Choice {
     if !spec.kind.is_retryable() {
         return Choice::GiveUp { reason: "engine tasks are not retried".into() };
     }
-    let choice = retry::choose(&spec.retry, slice.key(index), task.tries(), failure, task.failure.as_ref());
+    let choice = retry::choose(spec, slice.key(index), task, failure);
     match (&choice, give_up_at(slice, index), spec.retry_timeout_seconds) {
         (Choice::Retry { delay, .. }, Some(end), Some(limit)) if slice.now + *delay >= end => {
             Choice::GiveUp { reason: format!("its retry_timeout_seconds of {limit} would be over") }

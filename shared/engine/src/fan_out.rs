@@ -17,9 +17,9 @@ use crate::{activate, decide, propagate};
 /// on as they end, and others do not wait behind all of it.
 const USUAL_PARALLEL: u32 = 256;
 /// How many children are loaded together, where some of them had ended before their turn.
-const LOOKED_AHEAD: usize = 200;
+const MAX_LOADED_AHEAD: usize = 200;
 
-/// Brings a child into being for each item; over nothing, the fan-out succeeds at once.
+/// Creates a child for each item; over nothing, the fan-out succeeds at once.
 pub(crate) fn fan_out(slice: &mut RunSlice<'_>, index: TaskIndex, items: Vec<Value>) {
     let total = items.len() as u32;
     if total == 0 {
@@ -53,8 +53,9 @@ pub(crate) fn take_turns(slice: &mut RunSlice<'_>) -> Vec<TaskIndex> {
         }
         let wanted = wanted_children(slice, index);
         if wanted.iter().any(|child| !slice.knows(*child)) {
-            // Where one had ended before its turn, those after it may have, too: they are looked at together.
-            let ahead = if passed.contains(&index) { LOOKED_AHEAD.max(wanted.len()) } else { wanted.len() };
+            // Where one had ended before its turn, those after it may have, too: they are loaded together.
+            let ahead =
+                if passed.contains(&index) { MAX_LOADED_AHEAD.max(wanted.len()) } else { wanted.len() };
             let unknown = next_children(slice, index).filter(|child| !slice.knows(*child));
             missing.extend(unknown.take(ahead));
             asking.insert(index);
@@ -120,7 +121,7 @@ fn next_children(slice: &RunSlice<'_>, index: TaskIndex) -> impl Iterator<Item =
 fn take_turn(slice: &mut RunSlice<'_>, index: TaskIndex, child: TaskIndex) -> bool {
     let Some((fan, plan)) = fan_of(slice, index) else { return false };
     let fan = Fan { released: fan.released + 1, ..fan };
-    slice.tasks.get_mut(&index).expect("its fan was looked at").fan = Some(fan);
+    slice.tasks.get_mut(&index).expect("its fan was read just before").fan = Some(fan);
     slice.draft.change(index);
     if let Some(place) = slice.tasks[&child].child.filter(|_| slice.tasks[&child].state.is_final()) {
         child_ended(slice, child, place);

@@ -6,7 +6,7 @@ use model::{Child, TaskIndex, TaskKind, TaskSpec, Workflow};
 use petgraph::algo::{kosaraju_scc, toposort};
 use petgraph::graph::{DiGraph, NodeIndex};
 
-/// The compiled graph of one version. A task's dependants are had without looking at any other task.
+/// The compiled graph of one version. The dependants of a task are found without visiting other tasks.
 #[derive(Debug)]
 pub struct Graph {
     workflow: Workflow,
@@ -20,7 +20,7 @@ struct Node {
     branches: BTreeSet<TaskIndex>,
 }
 
-/// Tasks that wait for each other, in the order in which they do; the first stands again at the end.
+/// Tasks that wait for each other, in the order in which they do; the first is repeated at the end.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("the tasks depend on each other in a cycle: {}", chain.join(" → "))]
 pub struct Cycle {

@@ -5,11 +5,13 @@
 
 mod activate;
 mod admission;
+pub mod breaker;
 mod close;
 mod command;
 mod decide;
 mod fan_out;
 mod graph;
+pub mod offer;
 mod operate;
 mod oversee;
 mod propagate;
@@ -25,4 +27,4 @@ pub use activate::Directive;
 pub use admission::{Allocation, Allocator, Trial};
 pub use command::{By, Command, Mark, Operation, Outcome, Reach};
 pub use graph::{Cycle, Graph};
-pub use run_slice::{Decision, Need, NewRun, RunSlice};
+pub use run_slice::{Decision, Need, RunSlice};

@@ -1,6 +1,6 @@
-//! What people do to a run that exists: pausing and resuming it, rerunning parts of it, saying how a task ended.
+//! What people do to a run that exists: pause and resume it, rerun parts of it, mark tasks.
 //!
-//! Each is recorded with who wants it and why. Which tasks run again, and what that takes, is in `rerun`.
+//! Each is recorded with the actor and the reason. Which tasks run again, and how they are reset, is in `rerun`.
 
 use chrono::TimeDelta;
 use model::run::RunEvent;
@@ -12,7 +12,7 @@ use crate::oversee::RECHECK_WHILE_WAITING;
 use crate::run_slice::{RECHECK_AFTER, RunSlice};
 use crate::{decide, fan_out, oversee, propagate, rerun, sensor, slot};
 
-/// Decides what someone wants of the run or of one of its tasks.
+/// Decides an operation on the run or on one of its tasks.
 pub(crate) fn operate(slice: &mut RunSlice<'_>, operation: &Operation, by: &By) -> Outcome {
     let applied = match operation {
         Operation::Pause => pause(slice, by),
@@ -80,7 +80,7 @@ fn evaluate(slice: &mut RunSlice<'_>, by: &By) -> bool {
         return false;
     }
     note(slice, EventKind::RunEvaluated, None, by, json!({}));
-    oversee::recheck(slice, TimeDelta::zero());
+    oversee::recheck(slice, TimeDelta::zero(), None);
     true
 }
 
@@ -95,10 +95,10 @@ fn wake_now(slice: &mut RunSlice<'_>, index: TaskIndex, by: &By) -> bool {
         }
         TaskState::Sleeping if sensor::is_sensor(slice, index) => {
             note(slice, EventKind::TaskWoken, Some(index), by, json!({}));
-            sensor::look(slice, index);
+            sensor::poll(slice, index);
         }
         TaskState::UpForRetry => {
-            slice.apply(index, TaskEvent::RetryDue).expect("the state was looked at just before");
+            slice.apply(index, TaskEvent::RetryDue).expect("the state was matched just before");
             note(slice, EventKind::TaskWoken, Some(index), by, json!({}));
             propagate::relaunch(slice, index);
         }
@@ -148,7 +148,7 @@ fn end_as(slice: &mut RunSlice<'_>, index: TaskIndex, mark: &Mark, by: &By) {
     note(slice, EventKind::TaskMarked, Some(index), by, json!({"as": name}));
 }
 
-/// Records what someone did, with who they are and why.
+/// Records an operation, with its actor and reason.
 pub(crate) fn note(
     slice: &mut RunSlice<'_>,
     kind: EventKind,

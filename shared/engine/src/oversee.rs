@@ -1,18 +1,18 @@
-//! What concerns a run as a whole: its turn, its time, its end from outside, and what got lost in it.
+//! What concerns a run as a whole: its concurrency group, its time limits, its end from outside, and rechecks.
 
 use chrono::TimeDelta;
 use model::change::Recheck;
 use model::message::CancelRequested;
 use model::run::RunEvent;
 use model::{
-    ErrorClass, EventKind, Failure, Instant, Message, Occasion, RunId, Task, TaskEvent, TaskIndex, TaskState,
-    Timer, TimerKind,
+    ErrorClass, EventKind, Failure, Instant, Message, Occasion, RunId, ServedQueues, Task, TaskEvent,
+    TaskIndex, TaskState, Timer, TimerKind,
 };
 use serde_json::{Value, json};
 
 use crate::command::Outcome;
 use crate::run_slice::{RECHECK_AFTER, RunSlice};
-use crate::{close, decide, fan_out, operate, propagate};
+use crate::{close, decide, fan_out, operate, propagate, retry};
 
 /// How long past its time-out an attempt is left to the worker that holds it, which asks it to end, gives it half a
 /// minute and then kills it.
@@ -52,7 +52,7 @@ pub(crate) fn wake_run(slice: &mut RunSlice<'_>, kind: TimerKind) -> Outcome {
     Outcome::Applied
 }
 
-/// The run took too long: what was begun has failed, and what was not cannot begin any more.
+/// The run took too long: the tasks that had begun fail, and the others cannot begin any more.
 fn time_out(slice: &mut RunSlice<'_>) {
     let limit = slice.graph.workflow().timeout_seconds.unwrap_or_default();
     let message = format!("the run took longer than its timeout_seconds of {limit}");
@@ -66,8 +66,8 @@ fn time_out(slice: &mut RunSlice<'_>) {
         if slice.tasks[&index].state == TaskState::Pending {
             slice.must(index, TaskEvent::UpstreamFailed, EventKind::TaskUpstreamFailed, Value::Null);
         } else {
-            let said = json!({"class": failure.class, "message": failure.message});
-            slice.must(index, TaskEvent::GivenUp { failure: failure.clone() }, EventKind::TaskFailed, said);
+            let data = json!({"class": failure.class, "message": failure.message});
+            slice.must(index, TaskEvent::GivenUp { failure: failure.clone() }, EventKind::TaskFailed, data);
         }
     }
     drop_the_rest(slice);
@@ -82,7 +82,7 @@ fn abandon(slice: &mut RunSlice<'_>, actor: &str) {
     }
 }
 
-/// Asks for the end of the run that a task started and waits for, if it does.
+/// Requests the end of the run that a task started and waits for, if it waits for one.
 pub(crate) fn cancel_child(slice: &mut RunSlice<'_>, index: TaskIndex, actor: &str, reason: &str) {
     let task = &slice.tasks[&index];
     if task.state == TaskState::Sleeping && slice.spec(index).kind.starts_run() {
@@ -113,12 +113,16 @@ pub(crate) fn cancel(slice: &mut RunSlice<'_>, actor: &str, reason: Option<&str>
     Outcome::Applied
 }
 
-/// Looks for anything that was lost: messages that had no effect, attempts that never ended.
-pub(crate) fn recheck(slice: &mut RunSlice<'_>, patience: TimeDelta) -> Outcome {
+/// Finds what was lost, and repairs it: messages that had no effect, attempts that never ended.
+pub(crate) fn recheck(
+    slice: &mut RunSlice<'_>,
+    claim_timeout: TimeDelta,
+    served: Option<&ServedQueues>,
+) -> Outcome {
     let now = slice.now;
     if slice.run.waiting {
         // The message that the group has room may have got lost.
-        close::announce_concurrency_group(slice);
+        close::republish_concurrency_group(slice);
         slice.recheck.at(now + RECHECK_AFTER);
         return Outcome::Applied;
     }
@@ -130,15 +134,16 @@ pub(crate) fn recheck(slice: &mut RunSlice<'_>, patience: TimeDelta) -> Outcome 
     let waiting = decide::unfinished(slice, |task| task.state == TaskState::Sleeping);
     let for_others: Vec<TaskIndex> =
         waiting.into_iter().filter(|index| decide::waits_for_others(slice, *index)).collect();
-    // Their request, or the message that it is done, may have got lost: they ask again.
-    let unheard = |index: &&TaskIndex| slice.tasks[index].since + patience <= now;
-    let unheard: Vec<TaskIndex> = for_others.iter().filter(unheard).copied().collect();
-    unheard.into_iter().for_each(|index| slice.open.needs_directive(index));
-    for index in
-        decide::unfinished(slice, |task| task.state == TaskState::Dispatched && task.since + patience <= now)
-    {
+    // Their request, or the message that it is done, may have got lost: they request it again.
+    let overdue = |index: &&TaskIndex| slice.tasks[index].since + claim_timeout <= now;
+    let overdue: Vec<TaskIndex> = for_others.iter().filter(overdue).copied().collect();
+    overdue.into_iter().for_each(|index| slice.open.needs_directive(index));
+    fail_untaken(slice, served);
+    for index in decide::unfinished(slice, |task| {
+        task.state == TaskState::Dispatched && task.since + claim_timeout <= now
+    }) {
         slice.record(EventKind::TaskRedispatched, Some(index), None, Value::Null);
-        propagate::announce(slice, index);
+        propagate::dispatch(slice, index);
     }
     end_overdue(slice);
     // A task whose grant got lost, or that is missing from its wait queue, requests its slot again.
@@ -154,7 +159,7 @@ pub(crate) fn recheck(slice: &mut RunSlice<'_>, patience: TimeDelta) -> Outcome 
     if waiting && !moving && close::is_at_rest(slice) {
         stall(slice);
     }
-    slice.recheck.done(patience);
+    slice.recheck.done(claim_timeout);
     Outcome::Applied
 }
 
@@ -169,7 +174,7 @@ pub(crate) fn has_begun_something(slice: &RunSlice<'_>) -> bool {
 
 /// When to recheck the run next, after a recheck of everything unfinished. A message that was too young to count as
 /// lost counts as lost before a full interval is over: otherwise a recheck that comes early puts off the repair.
-pub(crate) fn next_recheck(slice: &RunSlice<'_>, patience: TimeDelta) -> Recheck {
+pub(crate) fn next_recheck(slice: &RunSlice<'_>, claim_timeout: TimeDelta) -> Recheck {
     if slice.run.state.is_final() {
         return Recheck::Never;
     }
@@ -178,9 +183,9 @@ pub(crate) fn next_recheck(slice: &RunSlice<'_>, patience: TimeDelta) -> Recheck
         |task: &Task| task.state == TaskState::Sleeping && decide::waits_for_others(slice, task.index);
     if any(&|task| task.state.holds_slots()) || any(&for_others) {
         let by_message = |task: &Task| task.state == TaskState::Dispatched || for_others(task);
-        let lost_at = |index: TaskIndex| slice.tasks[&index].since + patience;
+        let due = |index: TaskIndex| [slice.tasks[&index].since + claim_timeout, untaken_at(slice, index)];
         let young =
-            decide::unfinished(slice, by_message).into_iter().map(lost_at).filter(|at| *at > slice.now);
+            decide::unfinished(slice, by_message).into_iter().flat_map(due).filter(|at| *at > slice.now);
         Recheck::At(young.chain([slice.now + RECHECK_AFTER]).min().unwrap_or(slice.now))
     } else if any(&|task| task.state == TaskState::Queued) || !any(&|task| task.state != TaskState::Pending) {
         Recheck::At(slice.now + RECHECK_WHILE_WAITING)
@@ -201,9 +206,39 @@ fn end_overdue(slice: &mut RunSlice<'_>) {
             <= now
         {
             let message = format!("the attempt took longer than its timeout_seconds of {timeout}");
-            decide::fail(slice, index, Failure::new(ErrorClass::Timeout, message));
+            let failure = Failure::new(ErrorClass::Timeout, message);
+            decide::fail(slice, index, retry::unreported(slice.spec(index), failure));
         }
     }
+}
+
+/// Fails dispatched attempts that no worker took in time. Where their author set no time, only leased ones fail that no
+/// worker of their queue can run: a backlog is no reason, and what is pushed is pushed again. `served` is none if nothing is
+/// known, such as after a restart.
+fn fail_untaken(slice: &mut RunSlice<'_>, served: Option<&ServedQueues>) {
+    let (now, tenant) = (slice.now, slice.run.tenant);
+    let Some(served) = served else { return };
+    for index in decide::unfinished(slice, |task| task.state == TaskState::Dispatched) {
+        let spec = slice.spec(index);
+        if untaken_at(slice, index) > now {
+            continue;
+        }
+        let lack = spec.lack(tenant, served);
+        if spec.dispatch_timeout_seconds.is_some() || lack.is_some() {
+            let why = lack.map(|lack| format!(": {lack}")).unwrap_or_default();
+            let message = format!(
+                "no worker of the queue `{}` took it within its dispatch_timeout_seconds of {}{why}",
+                spec.queue,
+                spec.dispatch_timeout()
+            );
+            decide::fail(slice, index, Failure::new(ErrorClass::NotTaken, message));
+        }
+    }
+}
+
+/// When a dispatched attempt has waited for a worker for as long as it may.
+fn untaken_at(slice: &RunSlice<'_>, index: TaskIndex) -> Instant {
+    slice.tasks[&index].since + TimeDelta::seconds(slice.spec(index).dispatch_timeout().into())
 }
 
 /// Drops what would follow from the decisions so far: everything has ended.

@@ -1,4 +1,4 @@
-//! Telling those who wait: dependants of a task that ended, and fan-outs of their children.
+//! What the end of a task means for others: its dependants, or the fan-out that it is a child of.
 
 use std::collections::BTreeSet;
 
@@ -11,14 +11,15 @@ use crate::run_slice::{Need, RunSlice};
 use crate::{decide, fan_out, oversee, slot};
 
 impl<'g> RunSlice<'g> {
-    /// Tells dependants of what ended, and they theirs, as far as the rows here reach. Says what is missing.
+    /// Notifies the dependants of tasks that ended, and the dependants of those that end with them, as far as the rows here
+    /// reach. Returns what is missing.
     pub fn propagate(&mut self) -> Need {
         let mut missing = BTreeSet::new();
         while let Some(ended) = self.open.next_ended() {
             let unknown: Vec<TaskIndex> =
                 concerned(self, ended).into_iter().filter(|task| !self.knows(*task)).collect();
             if unknown.is_empty() {
-                tell_of(self, ended);
+                notify_of(self, ended);
             } else {
                 missing.extend(unknown);
                 self.open.block(ended);
@@ -34,7 +35,7 @@ impl<'g> RunSlice<'g> {
     }
 }
 
-/// Whose rows are needed to tell of a task that ended.
+/// The tasks whose rows are needed to propagate the end of a task.
 fn concerned(slice: &RunSlice<'_>, ended: TaskIndex) -> Vec<TaskIndex> {
     match slice.tasks[&ended].child {
         Some(child) => vec![child.of],
@@ -45,14 +46,14 @@ fn concerned(slice: &RunSlice<'_>, ended: TaskIndex) -> Vec<TaskIndex> {
     }
 }
 
-fn tell_of(slice: &mut RunSlice<'_>, ended: TaskIndex) {
+fn notify_of(slice: &mut RunSlice<'_>, ended: TaskIndex) {
     match slice.tasks[&ended].child {
         Some(child) => fan_out::child_ended(slice, ended, child),
-        None => slice.graph.dependants(ended).iter().for_each(|task| tell(slice, *task, ended)),
+        None => slice.graph.dependants(ended).iter().for_each(|task| notify(slice, *task, ended)),
     }
 }
 
-/// Judges a pending task by what became of its parents so far.
+/// Decides about a pending task by the ends of its parents so far.
 pub(crate) fn consider(slice: &mut RunSlice<'_>, index: TaskIndex) {
     let task = &slice.tasks[&index];
     if task.child.is_some() {
@@ -100,8 +101,11 @@ pub(crate) fn relaunch(slice: &mut RunSlice<'_>, index: TaskIndex) {
     }
 }
 
-/// Says (again) that a dispatched task's work is to be done.
-pub(crate) fn announce(slice: &mut RunSlice<'_>, index: TaskIndex) {
+/// Publishes the work message of a dispatched task, the first time or again. A leased task has none: it is offered instead.
+pub(crate) fn dispatch(slice: &mut RunSlice<'_>, index: TaskIndex) {
+    if slice.spec(index).leased {
+        return;
+    }
     let task = &slice.tasks[&index];
     slice.messages.derive(Message::TaskDispatched(TaskDispatched {
         key: slice.key(index),
@@ -119,7 +123,7 @@ pub(crate) fn end_for(slice: &RunSlice<'_>, index: TaskIndex, parent: TaskIndex)
     if is_passed_over(slice, parent, index) { TaskState::Skipped } else { slice.tasks[&parent].state }
 }
 
-fn tell(slice: &mut RunSlice<'_>, index: TaskIndex, parent: TaskIndex) {
+fn notify(slice: &mut RunSlice<'_>, index: TaskIndex, parent: TaskIndex) {
     let passed_over = is_passed_over(slice, parent, index);
     let state = end_for(slice, index, parent);
     let task = slice.tasks.get_mut(&index).expect("only known dependants are notified");

@@ -1,5 +1,5 @@
-//! Putting right what is noted about a run, where it does not fit the run's rows. The rows are what is true: counters
-//! follow from them, and so does the run's end.
+//! Repairs of a run whose counters do not match its tasks. The rows of the tasks are what is true: the counters follow from
+//! them, and so does the run's end.
 
 use model::{Audit, Counts, EventKind};
 use serde_json::{Map, Value, json};
@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 use crate::command::Outcome;
 use crate::run_slice::RunSlice;
 
-/// Makes the run's counters fit its tasks, and drops timers that nothing waits for. Doing it again finds nothing.
-pub(crate) fn put_right(slice: &mut RunSlice<'_>, audit: &Audit) -> Outcome {
+/// Makes the run's counters match its tasks, and drops timers that nothing waits for. Idempotent.
+pub(crate) fn recount(slice: &mut RunSlice<'_>, audit: &Audit) -> Outcome {
     let mut repaired = Map::new();
     // A run that ended stays as it ended.
     if !slice.run.state.is_final() {

@@ -1,4 +1,4 @@
-//! Reruns: which tasks run again, and what it takes to make it as if they had never begun.
+//! Reruns: which tasks run again, and how they are reset as if they had never begun.
 //!
 //! Everything that depends on a rerun task runs again, too. So the counters of rerun tasks can be derived from the
 //! states of their other parents, and those of other tasks do not change. All tasks of the run are in the slice.
@@ -14,7 +14,7 @@ use crate::command::{By, Command, Operation};
 use crate::run_slice::{RECHECK_AFTER, RunSlice};
 use crate::{close, operate, oversee, propagate};
 
-/// Why a run is cancelled that a task started and waited for.
+/// The reason with which a run is cancelled if the task that waits for it runs again.
 const TAKEN_BACK: &str = "the task that started it was cleared or marked";
 
 impl RunSlice<'_> {
@@ -161,13 +161,13 @@ fn reopen_run(slice: &mut RunSlice<'_>) {
     slice.run.waiting = slice.run.concurrency_group.is_some();
     slice.recheck.at(slice.now + RECHECK_AFTER);
     oversee::set_deadline(slice);
-    close::announce_concurrency_group(slice);
+    close::republish_concurrency_group(slice);
     if !slice.run.waiting {
         oversee::start_run(slice);
     }
 }
 
-/// What the run says of failures follows from the tasks that stand as failed now.
+/// Derives the run's failures and its error from the tasks that are failed now.
 fn recount_failures(slice: &mut RunSlice<'_>) {
     let counts = |task: &&Task| task.child.is_none() && !slice.graph.spec(task.index).allow_failure;
     let bad = |task: &&Task| matches!(task.state, TaskState::Failed | TaskState::UpstreamFailed);
@@ -175,7 +175,7 @@ fn recount_failures(slice: &mut RunSlice<'_>) {
     let failed = failures.iter().filter(|task| task.state == TaskState::Failed);
     let first = failed.min_by_key(|task| (task.finished_at, task.index)).map(|task| task.index);
     slice.run.failures = failures.len() as u32;
-    slice.run.error = first.map(|index| close::complaint(slice, index));
+    slice.run.error = first.map(|index| close::run_error(slice, index));
 }
 
 /// Takes one task back, with whatever it has under way.
@@ -212,6 +212,7 @@ pub(crate) fn let_go_of_work(slice: &mut RunSlice<'_>, index: TaskIndex, by: &By
             finished_at: finished_at.unwrap_or(slice.now),
             failure: failure.filter(|_| state == TaskState::Failed),
             decision: format!("{} cleared or marked the task", by.actor),
+            next_attempt_at: None,
         });
     }
 }
@@ -230,11 +231,11 @@ fn let_go_of_share(slice: &mut RunSlice<'_>, index: TaskIndex) {
     }
 }
 
-/// Moves a task to where it has not ended, and forgets what was to follow from how it stood.
+/// Moves a task back to a state in which it has not ended, and drops what would have followed from its end.
 fn move_back(slice: &mut RunSlice<'_>, index: TaskIndex, event: TaskEvent) {
     let task = slice.tasks.get_mut(&index).expect("all tasks are here");
     let from = task.state;
-    task.on(event, slice.now).expect("the state was looked at just before");
+    task.on(event, slice.now).expect("the event was chosen for the state");
     slice.run.counts.moved(from, task.state);
     slice.draft.change(index);
     slice.slots.moved(index, from);

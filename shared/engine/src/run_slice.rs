@@ -10,13 +10,14 @@ use std::collections::BTreeMap;
 
 use chrono::TimeDelta;
 use model::{
-    Changes, Counts, Event, EventKind, Instant, Message, Parent, Run, RunId, RunState, Task, TaskEvent,
-    TaskIndex, TaskKey, TaskSpec, TaskState, TenantId, VersionId,
+    BreakerGate, BreakerKey, Changes, Event, EventKind, Instant, Message, Run, RunState, Task, TaskEvent,
+    TaskIndex, TaskKey, TaskSpec, TaskState,
 };
 use serde_json::Value;
 
 use parts::{Draft, Messages, NextRecheck, OpenWork, SlotDemand, TimerChanges};
 
+use crate::breaker::AttemptEnd;
 use crate::{Graph, close, oversee, propagate};
 
 /// How long the sweep leaves a run alone before it rechecks it: less than its tick, so that a recheck due just after
@@ -48,27 +49,6 @@ pub struct Decision {
     pub messages: Vec<Message>,
 }
 
-/// A run to create.
-#[derive(Clone, PartialEq, Debug)]
-pub struct NewRun {
-    /// The id that the run gets.
-    pub id: RunId,
-    /// The tenant that it belongs to.
-    pub tenant: TenantId,
-    /// The version that it is a run of.
-    pub version: VersionId,
-    /// The task that starts it, if one does.
-    pub parent: Option<Parent>,
-    /// How many runs are above it, linked by tasks or callbacks that started them.
-    pub depth: u32,
-    /// Its concurrency key, if its workflow has one.
-    pub concurrency_group: Option<String>,
-    /// Whether it must wait until others in its group have ended.
-    pub waiting: bool,
-    /// Added to the priority of each of its tasks.
-    pub priority: i32,
-}
-
 /// The part of a run that a decision touches.
 #[derive(Debug)]
 pub struct RunSlice<'g> {
@@ -87,6 +67,10 @@ pub struct RunSlice<'g> {
     pub(crate) timers: TimerChanges,
     pub(crate) messages: Messages,
     pub(crate) recheck: NextRecheck,
+    /// The ends of attempts that count for breakers.
+    pub(crate) attempt_ends: Vec<AttemptEnd>,
+    /// The breakers that are not closed, of those that may refuse a claim here.
+    pub(crate) gates: BTreeMap<BreakerKey, BreakerGate>,
 }
 
 impl<'g> RunSlice<'g> {
@@ -105,32 +89,15 @@ impl<'g> RunSlice<'g> {
             timers: TimerChanges::default(),
             messages: Messages::default(),
             recheck: NextRecheck::default(),
+            attempt_ends: Vec::new(),
+            gates: BTreeMap::new(),
         }
     }
 
-    /// The slice of a run to create: all its tasks, those without parents already on their way, unless it
-    /// is held.
-    pub fn create(graph: &'g Graph, new_run: NewRun, by: &str, now: Instant) -> Self {
-        let run = Run {
-            id: new_run.id,
-            tenant: new_run.tenant,
-            workflow: graph.workflow().name.clone(),
-            version: new_run.version,
-            state: RunState::Queued,
-            revision: 0,
-            counts: Counts::all_pending(graph.len()),
-            failures: 0,
-            events: 0,
-            created_at: now,
-            started_at: None,
-            finished_at: None,
-            error: None,
-            depth: new_run.depth,
-            parent: new_run.parent,
-            concurrency_group: new_run.concurrency_group,
-            waiting: new_run.waiting,
-            priority: new_run.priority,
-        };
+    /// The slice of a new run of the graph: all its tasks, those without parents already on their way, unless it waits
+    /// for others in its concurrency group.
+    pub fn create(graph: &'g Graph, run: Run, by: &str) -> Self {
+        let now = run.created_at;
         let mut slice = Self::of(graph, run, now);
         slice.tasks = graph.indices().map(|index| (index, Task::pending(index, now))).collect();
         graph.indices().for_each(|index| slice.draft.create(index));
@@ -229,7 +196,7 @@ impl<'g> RunSlice<'g> {
 
     /// Moves a task where the event cannot but fit, and records it.
     pub(crate) fn must(&mut self, index: TaskIndex, event: TaskEvent, kind: EventKind, data: Value) {
-        self.apply(index, event).expect("the state was looked at just before");
+        self.apply(index, event).expect("the event fits the state");
         self.record(kind, Some(index), None, data);
     }
 

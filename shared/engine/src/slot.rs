@@ -1,6 +1,7 @@
-//! Places: a task that is to be carried out asks for one, and holds it until it ends or only waits.
+//! Slots: a task that a worker is to execute requests one of each of its limits, and holds them until it ends or only waits.
 //!
-//! Who has a slot is decided by the store, for all runs together; a slice says who asks and who leaves.
+//! [`admission`](crate::admission) decides who gets a slot, for all runs together; a slice names the tasks that request slots
+//! and those that release them.
 
 use model::{
     Admission, BackfillId, Child, EventKind, Limit, Needed, SlotRelease, SlotRequest, TaskEvent, TaskIndex,
@@ -12,7 +13,7 @@ use crate::run_slice::RunSlice;
 use crate::{Graph, propagate};
 
 impl RunSlice<'_> {
-    /// The tasks that ask for a slot.
+    /// The tasks that request slots.
     pub fn slot_requests(&self) -> Vec<SlotRequest> {
         let request = |index: TaskIndex| {
             let task = &self.tasks[&index];
@@ -47,14 +48,14 @@ impl RunSlice<'_> {
         self.slots.moves().filter_map(moved).chain(leaving).collect()
     }
 
-    /// What became of a task that asked for a slot.
+    /// Applies the outcome of a task's request for slots.
     pub fn admit(&mut self, index: TaskIndex, admission: Admission) {
         self.slots.answered(index);
         match admission {
             Admission::Acquired => {
                 let queue = &self.spec(index).queue;
                 self.must(index, TaskEvent::Released, EventKind::TaskDispatched, json!({"queue": queue}));
-                propagate::announce(self, index);
+                propagate::dispatch(self, index);
             }
             Admission::Waiting(limit) => {
                 let full = json!({"limit": limit.kind(), "name": limit.name()});
@@ -65,7 +66,7 @@ impl RunSlice<'_> {
     }
 }
 
-/// Lets a queued task ask for a slot. Its work message goes out once it has one.
+/// Requests the slots of a queued task. Its work message is published once it has them.
 pub(crate) fn release(slice: &mut RunSlice<'_>, index: TaskIndex) {
     if slice.is_paused() {
         return; // It stays queued until the run is resumed.
@@ -96,14 +97,18 @@ fn needs(slice: &RunSlice<'_>, index: TaskIndex) -> Vec<Needed> {
 }
 
 impl Graph {
-    /// Where a task of a tenant's run needs a slot, in the order in which it takes them.
+    /// The limits that a task of a tenant's run needs a slot of, in the order in which it acquires them.
     pub fn needs(&self, tenant: TenantId, index: TaskIndex, child: Option<Child>) -> Vec<Needed> {
         let (spec, workflow) = (self.spec_at(index, child), self.workflow());
+        let breaker = spec.breaker.and_then(|_| self.breaker(tenant, index, child).limit());
+        let breaker = breaker.map(|limit| (limit, None));
         let pool = spec.pool.clone().map(|pool| (Limit::Pool(tenant, pool), None));
         let whole = workflow.max_active_tasks;
         let own = whole.map(|slots| (Limit::Workflow(tenant, workflow.name.clone()), Some(slots)));
-        let always = [(Limit::Tenant(tenant), None), (Limit::Queue(spec.queue.clone()), None)];
-        let all = pool.into_iter().chain(own).chain(always);
+        let tenants = (Limit::Tenant(tenant), None);
+        // Workers lease no more than they have slots for, and those of one tenant must not hold up another's.
+        let queue = (!spec.leased).then(|| (Limit::Queue(spec.queue.clone()), None));
+        let all = breaker.into_iter().chain(pool).chain(own).chain([tenants]).chain(queue);
         all.map(|(limit, slots)| Needed { limit, slots }).collect()
     }
 }

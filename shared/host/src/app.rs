@@ -11,9 +11,9 @@ use runtime::Runtime;
 use store::Postgres;
 
 use crate::config::{BusConfig, DatabaseLogin};
-use crate::database_login::{self, AccessTokens};
+use crate::database_login::{self, AccessTokens, Login};
 use crate::starting::{self, Gate};
-use crate::{Config, Operations};
+use crate::{Config, FileProblems, Operations};
 
 /// The state shared by a function's handlers. Cloning is cheap.
 #[derive(Clone)]
@@ -24,6 +24,8 @@ pub struct App {
     pub push: Arc<PushAuth>,
     /// Access to `/metrics` and `/log-level`, and what the metrics cover.
     pub operations: Operations,
+    /// What is wrong with the files of the folder that `ebb dev` watches.
+    pub file_problems: FileProblems,
 }
 
 /// A function's app and its connections.
@@ -59,7 +61,8 @@ pub enum StartError {
 impl App {
     /// An app whose `/metrics` and `/log-level` only the pushing account may use.
     pub fn new(runtime: Arc<Runtime>, push: PushAuth) -> Self {
-        Self { runtime, push: Arc::new(push), operations: Operations::default() }
+        let (operations, file_problems) = (Operations::default(), FileProblems::default());
+        Self { runtime, push: Arc::new(push), operations, file_problems }
     }
 
     /// The same app with other access for operators.
@@ -82,8 +85,11 @@ impl App {
 impl Connected {
     /// Connects as soon as the database accepts a connection. A cold database, or the network of a new instance, may take
     /// minutes; and so may a new account until the database knows it. A database that nobody has migrated yet has responded:
-    /// the first migration runs when the functions are there.
-    pub(crate) async fn when_available(config: &Config, gate: &Gate) -> Result<Self, StartError> {
+    /// the first migration runs when the functions are there. Also returns the login, if its password changes.
+    pub(crate) async fn when_available(
+        config: &Config,
+        gate: &Gate,
+    ) -> Result<(Self, Option<Arc<Login>>), StartError> {
         let is_temporary = |error: &StartError| match error {
             StartError::Store(store::Error::Unavailable(_)) | StartError::Login(_) => true,
             StartError::Store(store::Error::NotPrepared(_)) => {
@@ -97,14 +103,15 @@ impl Connected {
     }
 
     /// Connects to the database and the bus that the configuration names, on the machine's clock.
-    async fn new(config: &Config) -> Result<Self, StartError> {
+    async fn new(config: &Config) -> Result<(Self, Option<Arc<Login>>), StartError> {
         let (url, connections) = (&config.database_url, config.database_connections);
-        let store = match config.database_login {
-            DatabaseLogin::Password => Postgres::connect(url, connections).await?,
+        let (store, login) = match config.database_login {
+            DatabaseLogin::Password => (Postgres::open(url, None, connections).await?, None),
             DatabaseLogin::Iam => {
                 let tokens =
                     AccessTokens::of_this_account(database_login::SCOPE).map_err(StartError::Login)?;
-                database_login::connect(tokens, url, connections).await?
+                let (store, login) = Login::connect(tokens, url, connections).await?;
+                (store, Some(login))
             }
         };
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
@@ -117,10 +124,11 @@ impl Connected {
         };
         let (database, accounts) = (Database::new(&store), Accounts::new(&store));
         let quota = Some(config.run_quota).filter(|quota| *quota > 0);
-        let settings = runtime::Settings { run_quota: quota, exact_wake_ups: config.wake.is_exact() };
+        let (exact_wake_ups, liveness) = (config.wake.is_exact(), config.liveness);
+        let settings = runtime::Settings { run_quota: quota, exact_wake_ups, liveness };
         let runtime = Runtime::new(Arc::new(store), bus, clock).with(settings);
         let app = App::new(Arc::new(runtime), config.push.build()?);
         let operations = Operations { token: config.operations_token.clone(), ..Operations::default() };
-        Ok(Self { app: app.operated(operations), database, accounts })
+        Ok((Self { app: app.operated(operations), database, accounts }, login))
     }
 }

@@ -4,24 +4,32 @@ mod access;
 mod containment;
 mod environment;
 mod limits;
+mod liveness;
 mod telemetry;
 mod urls;
+mod user_code;
 mod wake;
+mod worker;
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
 
 use auth::{GOOGLE_ISSUERS, GOOGLE_KEYS_URL, Keys, PushAuth, Verifier};
-use model::Topic;
+use model::InstalledQueue;
+use runtime::Liveness;
+use store::Connections;
 
 use crate::{EgressPolicy, Secrets};
 
 pub use access::{ApiConfig, IntrospectionConfig, IssuerConfig, SignInConfig};
 pub use containment::ContainmentConfig;
 pub use environment::Environment;
+pub use liveness::liveness;
 pub use telemetry::{OtlpAuth, OtlpConfig};
+pub use user_code::UserCode;
 pub use wake::WakeConfig;
+pub use worker::WorkerConfig;
 
 /// A function's settings, from its environment.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -34,24 +42,24 @@ pub struct Config {
     pub database_url: String,
     /// `EBB_DATABASE_LOGIN`: how to log in to it.
     pub database_login: DatabaseLogin,
-    /// `EBB_DATABASE_CONNECTIONS`: the maximum number of connections of this instance.
-    pub database_connections: u32,
+    /// `EBB_DATABASE_CONNECTIONS`, `EBB_DATABASE_IDLE_SECONDS`: how many connections this instance opens and keeps.
+    pub database_connections: Connections,
     /// `EBB_GRACE_SECONDS`: how long work in progress may continue after SIGTERM.
     pub grace_seconds: u32,
     /// `EBB_QUEUE`: the queue that this instance's worker serves, for display.
     pub queue: Option<String>,
     /// `EBB_REQUEST_SECONDS`: after this time the platform ends a request.
     pub request_seconds: Option<u32>,
-    /// `EBB_QUEUE_SECONDS`: the same for the services of each queue, for those that register workflows.
-    pub queue_seconds: BTreeMap<String, u32>,
+    /// `EBB_QUEUES`: the queues of the installation, for those that register workflows.
+    pub listed_queues: Option<BTreeMap<String, InstalledQueue>>,
     /// The bus to publish to.
     pub bus: BusConfig,
     /// How pushes are authenticated.
     pub push: PushConfig,
     /// `EBB_OPERATIONS_TOKEN`: a token that may read `/metrics` and set `/log-level`.
     pub operations_token: Option<String>,
-    /// `EBB_QUOTA_RUNS`: the maximum number of unfinished runs of a tenant, beyond which the API, webhooks, tasks and
-    /// callbacks start no more; 0 for no limit.
+    /// `EBB_QUOTA_RUNS`: the maximum number of unfinished runs of a tenant, beyond which none is started,
+    /// whatever its origin; 0 for no limit.
     pub run_quota: u32,
     /// Who may use the API.
     pub api: Option<ApiConfig>,
@@ -71,6 +79,10 @@ pub struct Config {
     pub storage_endpoint: Option<String>,
     /// How the programs of tasks are contained.
     pub containment: ContainmentConfig,
+    /// `EBB_HEARTBEAT_SECONDS`, `EBB_DEAD_SECONDS`: how often workers send heartbeats, and when they are dead.
+    pub liveness: Liveness,
+    /// `EBB_USER_CODE`: whether execute runs code of users; `deny` by default.
+    pub user_code: UserCode,
 }
 
 /// How to log in to the database.
@@ -221,11 +233,11 @@ impl Config {
             host: reader.number("EBB_HOST", IpAddr::from([0, 0, 0, 0])),
             database_url: reader.database_url(),
             database_login: reader.login(),
-            database_connections: reader.number("EBB_DATABASE_CONNECTIONS", 5),
+            database_connections: reader.connections(),
             grace_seconds: reader.number("EBB_GRACE_SECONDS", crate::DEFAULT_GRACE_PERIOD.as_secs() as u32),
             queue: reader.optional("EBB_QUEUE"),
             request_seconds: reader.request_seconds(),
-            queue_seconds: reader.queue_seconds(),
+            listed_queues: reader.listed_queues(),
             bus: reader.bus(),
             wake: reader.wake(&push),
             push,
@@ -236,9 +248,11 @@ impl Config {
             console_url: reader.http_url("EBB_CONSOLE_URL"),
             otlp: reader.otlp(),
             egress: reader.egress(),
-            secrets: Secrets::from_env(environment),
+            secrets: reader.secrets(),
             storage_endpoint: reader.http_url("EBB_STORAGE_ENDPOINT"),
             containment: reader.containment(),
+            liveness: reader.liveness(),
+            user_code: reader.user_code(UserCode::Deny),
         };
         if reader.problems.is_empty() { Ok(config) } else { Err(Problems(reader.problems)) }
     }
@@ -270,21 +284,6 @@ impl Reader<'_> {
                 default
             }
         }
-    }
-
-    fn containment(&mut self) -> ContainmentConfig {
-        ContainmentConfig::from_env(self.environment).unwrap_or_else(|problem| {
-            self.problems.push(problem);
-            ContainmentConfig::default()
-        })
-    }
-
-    fn egress(&mut self) -> EgressPolicy {
-        let (only, allowed) = (self.optional("EBB_EGRESS_ONLY"), self.optional("EBB_EGRESS_ALLOW"));
-        EgressPolicy::read(only.as_deref(), allowed.as_deref()).unwrap_or_else(|problems| {
-            self.problems.extend(problems);
-            EgressPolicy::default()
-        })
     }
 
     fn login(&mut self) -> DatabaseLogin {
@@ -340,9 +339,7 @@ impl Reader<'_> {
             (Some(project), None) => BusConfig::PubSub {
                 project,
                 endpoint: self.optional("EBB_PUBSUB_ENDPOINT"),
-                topic_prefix: self
-                    .optional("EBB_TOPIC_PREFIX")
-                    .unwrap_or_else(|| Topic::DEFAULT_PREFIX.to_owned()),
+                topic_prefix: self.topic_prefix(),
             },
             (None, Some(url)) => BusConfig::Broker { url },
             (project, _) => {

@@ -24,7 +24,12 @@ pub fn health(app: App) -> Router {
 
 /// Whether a path is one that platforms probe.
 pub(crate) fn is_probe(path: &str) -> bool {
-    matches!(path, "/alive" | "/livez" | "/started" | "/readyz")
+    is_liveness(path) || path == "/readyz"
+}
+
+/// Whether a path is one of those that respond without the database and the bus.
+pub(crate) fn is_liveness(path: &str) -> bool {
+    matches!(path, "/alive" | "/livez" | "/started")
 }
 
 async fn ready(State(app): State<App>) -> Response {

@@ -5,6 +5,7 @@ mod body;
 pub mod config;
 mod database_login;
 pub mod egress;
+mod file_problems;
 mod health;
 mod listener;
 mod log_filter;
@@ -27,6 +28,7 @@ pub use body::read_body;
 pub use bus::{WakeUps, envelope, wake_up};
 pub use config::Config;
 pub use egress::EgressPolicy;
+pub use file_problems::FileProblems;
 pub use health::health;
 pub use log_filter::follow_log_filter;
 pub use observe::{label_run, observe_request};
@@ -34,8 +36,8 @@ pub use operations::Operations;
 pub use problem::Problem;
 pub use push::{AnyPush, MAX_PUSH_BYTES, Push, receive_dead_letter};
 pub use reply::{Reply, Verdict};
-pub use request_timeout::request_timeout;
-pub use secrets::Secrets;
+pub use request_timeout::{RequestDeadline, request_timeout};
+pub use secrets::{Secrets, TenantSecrets};
 pub use serve::{
     DEFAULT_GRACE_PERIOD, OnShutdown, Serving, ShutdownNotice, ShutdownSignal, main, serve, shutdown_signal,
 };

@@ -10,7 +10,6 @@ use axum::response::Response;
 use bus::SystemClock;
 use chrono::TimeDelta;
 use model::{Clock, Instant};
-use tracing::warn;
 
 use crate::{health, telemetry};
 
@@ -27,22 +26,19 @@ pub fn follow_log_filter(router: Router, accounts: &Accounts, function: &str) ->
 struct LogFilterFollower {
     accounts: Accounts,
     function: String,
-    /// The filter that applies while no other is set.
-    configured: String,
     checked_at: Mutex<Option<Instant>>,
 }
 
 impl LogFilterFollower {
     fn new(accounts: Accounts, function: &str) -> Self {
-        let configured = telemetry::filter().unwrap_or_else(|| "info".to_owned());
-        Self { accounts, function: function.to_owned(), configured, checked_at: Mutex::new(None) }
+        Self { accounts, function: function.to_owned(), checked_at: Mutex::new(None) }
     }
 
-    /// Follows the filter before a request is handled, at most every half a minute. Ticks and probes do not count as
-    /// requests: they would keep an idle database awake.
+    /// Follows the filter before a request is handled, at most every half a minute. Probes and what operators read do not count as
+    /// requests: they would keep an idle database awake. Nor do ticks: the sweep finds its filter in its agenda.
     async fn before_request(self: Arc<Self>, request: Request, next: Next) -> Response {
         let path = request.uri().path();
-        let is_idle = health::is_probe(path) || path == "/sweep" || path == "/metrics";
+        let is_idle = health::is_probe(path) || matches!(path, "/sweep" | "/metrics" | "/log-level");
         if !is_idle && self.is_due(SystemClock.now()) {
             self.follow(SystemClock.now()).await;
         }
@@ -60,15 +56,8 @@ impl LogFilterFollower {
 
     /// A database that is unavailable leaves the filter as it is.
     async fn follow(&self, now: Instant) {
-        let Ok(set) = self.accounts.log_filter(&self.function, now).await else { return };
-        let wanted = set.as_ref().unwrap_or(&self.configured);
-        let current = telemetry::filter();
-        if current.as_ref() == Some(wanted) {
-            return;
-        }
-        match telemetry::set_filter(wanted) {
-            Ok(()) => warn!("Changed the log filter to `{wanted}`"),
-            Err(error) => warn!("Cannot set the log filter: {error}"),
+        if let Ok(set) = self.accounts.log_filter(&self.function, now).await {
+            telemetry::follow_filter(set.as_deref());
         }
     }
 }

@@ -92,6 +92,7 @@ pub(crate) fn load(load: &Load, now: Instant) {
     set_workers(&load.workers);
     gauge!("ebbflow_outbox_age_seconds").set(age(load.unsent));
     gauge!("ebbflow_timer_overdue_seconds").set(age(load.timer));
+    gauge!("ebbflow_breakers_open").set(f64::from(load.breakers));
     gauge!("ebbflow_dead_letters_kept").set(f64::from(load.dead_letters));
 }
 

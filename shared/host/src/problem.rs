@@ -8,6 +8,9 @@ use model::Clock;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+/// The longest message, and the longest text in details, in characters. Messages repeat names that callers sent.
+const MAX_MESSAGE: usize = 10_000;
+
 /// An error response: what is wrong, for people and for programs.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Problem {
@@ -21,12 +24,12 @@ pub struct Problem {
 impl Problem {
     /// A problem with a status, a code for programs and a message for people.
     pub fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
-        Self { status, code, message: message.into(), details: Value::Null, retry_after: None }
+        Self { status, code, message: shortened(message.into()), details: Value::Null, retry_after: None }
     }
 
     /// Adds details for programs.
     pub fn with(mut self, details: Value) -> Self {
-        self.details = details;
+        self.details = with_short_texts(details);
         self
     }
 
@@ -141,5 +144,42 @@ impl IntoResponse for Problem {
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
         response
+    }
+}
+
+/// The same details with the middle of long texts left out.
+fn with_short_texts(details: Value) -> Value {
+    match details {
+        Value::String(text) => shortened(text).into(),
+        Value::Array(items) => items.into_iter().map(with_short_texts).collect(),
+        Value::Object(fields) => {
+            fields.into_iter().map(|(name, value)| (name, with_short_texts(value))).collect()
+        }
+        other => other,
+    }
+}
+
+/// A message with the middle left out if it is too long: its beginning says what is wrong, its end how to fix it.
+fn shortened(message: String) -> String {
+    if message.chars().nth(MAX_MESSAGE).is_none() {
+        return message;
+    }
+    let mut places = message.char_indices().map(|(place, _)| place);
+    let (before, after) = (places.nth(MAX_MESSAGE / 2), places.nth_back(MAX_MESSAGE / 2 - 1));
+    let (before, after) = (before.unwrap_or_default(), after.unwrap_or(message.len()));
+    format!("{}…{}", &message[..before], &message[after..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_message_keeps_its_beginning_and_its_end() {
+        let of = |length: usize| Problem::bad_request(format!("a{}z", "é".repeat(length - 2))).message;
+        assert_eq!(of(MAX_MESSAGE).chars().count(), MAX_MESSAGE);
+        let cut = of(1_000_000);
+        assert_eq!(cut.chars().count(), MAX_MESSAGE + 1);
+        assert!(cut.starts_with('a') && cut.contains('…') && cut.ends_with('z'));
     }
 }

@@ -1,23 +1,27 @@
 //! Secrets by reference: a config names them, only the worker that runs the attempt reads their values, and they are
 //! redacted from everything that is stored or shown.
 //!
-//! They come from environment variables or from a folder with one file each, which is how Cloud Run mounts secrets of Secret
-//! Manager. Files are read for each attempt, so that a new value applies from the next attempt on.
+//! Each belongs to a tenant. They come from environment variables `EBB_SECRET_TENANT__NAME`, as which Cloud Run provides those
+//! of Secret Manager, or from files `TENANT/NAME` in a folder. Files are read for each attempt, so that a new value applies
+//! from the next attempt on.
 //!
-//! Invariant: a secret is looked up only by a [`SecretName`], which is never a path.
+//! Invariant: a secret is looked up only by a [`TenantName`] and a [`SecretName`], which are never paths; no two tenants share
+//! a file or a variable.
 
 mod encoded;
 mod file;
+mod reach;
 mod redactor;
 #[cfg(test)]
 mod tests;
+mod variable;
 mod view;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use model::{Failure, SecretName};
+use model::{Failure, SecretName, TenantName};
 use percent_encoding::percent_decode_str;
 use reqwest::Url;
 use serde_json::{Map, Value};
@@ -25,6 +29,7 @@ use serde_json::{Map, Value};
 use crate::config::Environment;
 
 pub use redactor::Redactor;
+use variable::Variable;
 
 /// Shorter secrets are redacted only where the attempt uses them: they would match unrelated text.
 const MIN_REDACTED_LENGTH: usize = 8;
@@ -34,15 +39,15 @@ const MAX_FILES: usize = 1_000;
 /// Variables with secrets of the process itself.
 const OWN_SECRETS: [&str; 3] = ["EBB_OPERATIONS_TOKEN", "EBB_SESSION_KEY", "EBB_SIGN_IN_CLIENT_SECRET"];
 
-/// The prefix of variables with secrets for workflows.
-const PREFIX: &str = "EBB_SECRET_";
+/// The maximum size of a secret.
+const MAX_BYTES: usize = 64 * 1024;
 
 /// Sources of secrets; none by default.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Secrets {
     folders: Vec<PathBuf>,
-    /// Secrets for workflows, by the name of the variable.
-    variables: BTreeMap<String, String>,
+    /// Secrets for workflows, by their tenant and name.
+    variables: BTreeMap<Variable, String>,
     /// Secrets of the process itself, which workflows cannot refer to.
     own: Vec<String>,
 }
@@ -54,22 +59,51 @@ impl fmt::Debug for Secrets {
 }
 
 impl Secrets {
-    /// Secrets from variables `EBB_SECRET_NAME`, and from files in the folder `EBB_SECRETS_DIR`.
-    pub fn from_env(environment: &Environment) -> Self {
-        let named = environment.iter().filter(|(name, _)| name.starts_with(PREFIX));
-        Self {
-            folders: environment.get("EBB_SECRETS_DIR").map(PathBuf::from).into_iter().collect(),
-            variables: named.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
-            own: environment.iter().flat_map(|(name, value)| own_secrets(name, value)).collect(),
+    /// Secrets from variables `EBB_SECRET_TENANT__NAME`, and from files in the folder `EBB_SECRETS_DIR`. The error says what is
+    /// wrong with each variable.
+    pub fn from_env(environment: &Environment) -> Result<Self, Vec<String>> {
+        let (mut variables, mut problems) = (BTreeMap::new(), Vec::new());
+        for (name, value) in environment.iter().filter(|(name, _)| name.starts_with(Variable::PREFIX)) {
+            match Variable::parse(name) {
+                Ok(_) if value.len() > MAX_BYTES => {
+                    problems.push(format!("{name} has more than {} KiB", MAX_BYTES / 1024));
+                }
+                Ok(variable) => drop(variables.insert(variable, value.to_owned())),
+                Err(problem) => problems.push(problem),
+            }
         }
+        let folders = environment.get("EBB_SECRETS_DIR").map(PathBuf::from).into_iter().collect();
+        let own = environment.iter().flat_map(|(name, value)| own_secrets(name, value)).collect();
+        if problems.is_empty() { Ok(Self { folders, variables, own }) } else { Err(problems) }
     }
 
-    /// Adds secrets from the files in a folder.
+    /// Adds secrets from the files in a folder, which has a folder for each tenant.
     pub fn with_folder(mut self, folder: PathBuf) -> Self {
         self.folders.push(folder);
         self
     }
 
+    /// Whether a path leads into a folder with secrets, whichever tenant's, through links and `..` too.
+    pub async fn are_reached_by(&self, path: &Path) -> bool {
+        let (path, folders) = (path.to_owned(), self.folders.clone());
+        // Without an answer, they may be.
+        tokio::task::spawn_blocking(move || reach::leads_into(&path, &folders)).await.unwrap_or(true)
+    }
+
+    /// The secrets of one tenant.
+    pub fn of<'a>(&'a self, tenant: &'a TenantName) -> TenantSecrets<'a> {
+        TenantSecrets { sources: self, tenant }
+    }
+}
+
+/// The secrets that workflows of a tenant may use.
+#[derive(Clone, Copy, Debug)]
+pub struct TenantSecrets<'a> {
+    sources: &'a Secrets,
+    tenant: &'a TenantName,
+}
+
+impl TenantSecrets<'_> {
     /// The values of the named secrets. The failure names a missing one.
     pub async fn resolve(&self, names: BTreeSet<String>) -> Result<Map<String, Value>, Failure> {
         let mut secrets = Map::new();
@@ -82,8 +116,9 @@ impl Secrets {
     }
 
     async fn find(&self, name: &SecretName) -> Result<String, Failure> {
-        for folder in &self.folders {
-            match file::read(folder.join(name.as_str())).await {
+        tracing::debug!("Looking up the secret `{name}`");
+        for folder in self.folders() {
+            match file::read(folder, name.as_str().into()).await {
                 Ok(secret) => return Ok(secret),
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
                 Err(error) => {
@@ -91,24 +126,32 @@ impl Secrets {
                 }
             }
         }
-        let variable = format!("{PREFIX}{}", name.as_str().to_uppercase().replace('-', "_"));
-        self.variables.get(&variable).cloned().ok_or_else(|| {
+        let (variable, tenant) = (Variable::of(self.tenant, name), self.tenant);
+        self.sources.variables.get(&variable).cloned().ok_or_else(|| {
             Failure::permanent(format!(
-                "this worker has no secret `{name}`: set its variable {variable}, or create the file `{name}` in \
-                 the folder EBB_SECRETS_DIR"
+                "tenant `{tenant}` has no secret `{name}` on this worker: set the variable {variable}, or create the file \
+                 `{tenant}/{name}` in the folder EBB_SECRETS_DIR"
             ))
         })
     }
 
-    /// Every secret in this process that is long enough to be redacted everywhere, whether or not the workflow refers to it:
-    /// a task can find it in its environment, or receive it from a server.
+    /// Every secret of the tenant that is long enough to be redacted everywhere, whether or not the workflow refers to it:
+    /// a task may receive it from a server. And those of the process itself. Other tenants' are not redacted: a task could
+    /// find out whether its guess is right.
     pub async fn all(&self) -> Vec<String> {
-        let mut secrets: Vec<String> = self.variables.values().chain(&self.own).cloned().collect();
-        for folder in &self.folders {
-            secrets.extend(files_in(folder).await);
+        let variables = self.sources.variables.iter().filter(|(variable, _)| variable.is_of(self.tenant));
+        let mut secrets: Vec<String> =
+            variables.map(|(_, value)| value).chain(&self.sources.own).cloned().collect();
+        for folder in self.folders() {
+            secrets.extend(files_in(&folder).await);
         }
         secrets.retain(|secret| secret.len() >= MIN_REDACTED_LENGTH);
         secrets
+    }
+
+    /// The tenant's folder in each folder with secrets.
+    fn folders(&self) -> impl Iterator<Item = PathBuf> {
+        self.sources.folders.iter().map(|folder| folder.join(self.tenant.as_str()))
     }
 }
 
@@ -130,7 +173,7 @@ async fn files_in(folder: &Path) -> Vec<String> {
     while found.len() < MAX_FILES
         && let Ok(Some(entry)) = entries.next_entry().await
     {
-        found.extend(file::read(entry.path()).await.ok());
+        found.extend(file::read(folder.to_owned(), entry.file_name()).await.ok());
     }
     found
 }

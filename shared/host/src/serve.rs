@@ -183,10 +183,14 @@ where
     let work = async {
         let mut served = pin!(served);
         let start = async {
-            let connected = Connected::when_available(&config, &gate).await?;
+            let (connected, login) = Connected::when_available(&config, &gate).await?;
             let accounts = connected.accounts.clone();
             let serving: Serving = serving(config, connected).await?.into();
             let router = follow_log_filter(serving.router, &accounts, name);
+            let router = match login {
+                Some(login) => login.renewed_for(router),
+                None => router,
+            };
             gate.open(observed(Serving { router, ..serving }));
             tracing::info!("{name} is listening on {address}");
             Ok::<_, StartError>(())

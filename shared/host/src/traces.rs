@@ -201,7 +201,7 @@ mod tests {
     fn spans_are_exported_as_otlp() {
         let caller = Some(("0af7651916cd43dd8448eb211c80319c".into(), "b7ad6b7169203331".into()));
         let inner = Span { parent: Some("a".repeat(16)), caller, failed: true, ..span() };
-        let request = as_otlp(&[span(), inner], &Resource::new("execute", None));
+        let request = as_otlp(&[span(), inner], &Resource::new("ebbflow", "execute", None, None));
         let resource = &request["resourceSpans"][0];
         assert_eq!(resource["resource"]["attributes"][0]["value"]["stringValue"], "ebbflow-execute");
         let outer = json!({

@@ -47,6 +47,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use crate::FileKind;
+use crate::allowance;
 use crate::compile::Document;
 use crate::diagnostic::Report;
 use crate::library::Library;
@@ -56,7 +57,7 @@ use crate::read::{self, Word};
 use crate::suggest;
 use extends::Extends;
 use parameter::Parameter;
-use values::{Allowance, Values};
+use values::Values;
 
 /// The fields of a template that are not inherited.
 const OWN: [&str; 3] = ["name", "parameters", "extends"];
@@ -73,6 +74,8 @@ pub(crate) struct Blueprints<'n> {
 struct Blueprint<'n> {
     name: Word<'n>,
     root: &'n Node,
+    /// What each workflow that extends it takes.
+    weight: usize,
     parameters: Vec<Parameter<'n>>,
     base: Option<Extends<'n>>,
 }
@@ -124,8 +127,7 @@ impl<'n> Blueprints<'n> {
         }
         let before = report.len();
         let blueprint = self.get(extends.template.text)?;
-        let lower =
-            self.build(blueprint, extends.parameters, extends.at, &mut Allowance::default(), report)?;
+        let lower = self.build(blueprint, extends.parameters, extends.at, report)?;
         let whole = merge::workflow(lower, own, report);
         (report.len() == before).then_some(whole)
     }
@@ -136,20 +138,22 @@ impl<'n> Blueprints<'n> {
         blueprint: &Blueprint<'n>,
         given: &[(Key, Node)],
         at: &Position,
-        allowance: &mut Allowance,
         report: &mut Report<'_>,
     ) -> Option<Node> {
+        if !report.take(blueprint.weight, |_| at.clone()) {
+            return None;
+        }
         let values = Values::bind(blueprint.name.text, &self.open(blueprint), given, at, report)?;
-        let own = values.fill(&without(blueprint.root, &OWN), allowance, report);
+        let own = values.fill(&without(blueprint.root, &OWN), report);
         let Some(extends) = &blueprint.base else { return Some(own) };
         let base = self.get(extends.template.text)?;
         let mut handed: Vec<(Key, Node)> = Vec::new();
         for (key, node) in extends.parameters {
-            handed.push((key.clone(), values.fill(node, allowance, report)));
+            handed.push((key.clone(), values.fill(node, report)));
         }
         let left = self.open(base).into_iter().filter(|parameter| !extends.gives(parameter.name()));
         handed.extend(left.filter_map(|parameter| values.entry(parameter.name())));
-        let lower = self.build(base, &handed, extends.at, allowance, report)?;
+        let lower = self.build(base, &handed, extends.at, report)?;
         Some(merge::workflow(lower, own, report))
     }
 
@@ -226,7 +230,7 @@ impl<'n> Blueprint<'n> {
         let name = read::text(name, report)?;
         names::check(name, &names::PLAIN, report);
         document.check_name(name, report);
-        Some(Self { name, root, parameters, base: base.flatten() })
+        Some(Self { name, root, weight: allowance::weight(root), parameters, base: base.flatten() })
     }
 }
 

@@ -1,17 +1,22 @@
 //! Files in, definitions and diagnostics out. One bad file never stops the others.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use model::Workflow;
+use model::{Queues, Workflow};
 use sha2::{Digest, Sha256};
 
 use crate::Diagnostic;
+use crate::allowance;
 use crate::blueprint::Blueprints;
+use crate::custom_type::CustomTypes;
 use crate::diagnostic::Report;
 use crate::library::Library;
-use crate::node::{Node, Position};
+use crate::node::Node;
+use crate::queue::KnownQueues;
 use crate::read::Word;
+use crate::scripts::{self, Scripts};
+use crate::types::TaskType;
 use crate::workflow;
 use crate::yaml;
 
@@ -24,6 +29,12 @@ pub enum FileKind {
     Task,
     /// A workflow template, from `templates/`.
     Template,
+    /// A custom task type, from `types/`.
+    Type,
+    /// A queue, from `queues/`.
+    Queue,
+    /// A file that a program consists of, such as a script. It is not YAML.
+    Script,
 }
 
 /// A file as the caller read it.
@@ -31,7 +42,7 @@ pub enum FileKind {
 pub struct SourceFile {
     /// The path as shown to people. If it ends in `.yaml` or `.yml`, the name in the file must be its stem.
     pub path: String,
-    /// Whether it defines a workflow, a reusable task or a template.
+    /// What it defines, or that it is part of a program.
     pub kind: FileKind,
     /// The content of the file.
     pub text: String,
@@ -57,63 +68,87 @@ pub struct Compilation {
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Compiles workflows together with the templates that they extend and the reusable tasks that they refer to.
+/// Compiles workflows together with the templates that they extend, the reusable tasks that they refer to, and the custom
+/// types and queues of their tasks.
 pub fn compile(files: &[SourceFile]) -> Compilation {
-    compile_unless(files, &|| false)
+    compile_for(&Queues::default(), files, &|| false)
 }
 
-/// As [`compile`], until `stop` returns true, which is asked before each file and task. The result is then incomplete.
-pub fn compile_unless(files: &[SourceFile], stop: &dyn Fn() -> bool) -> Compilation {
+/// The custom task types that files declare, or everything that is wrong with those files.
+pub(crate) fn custom_types(files: &[SourceFile]) -> Result<Vec<TaskType>, Vec<Diagnostic>> {
+    let mut report = Report::new(files);
+    let only_types = files.iter().enumerate().filter(|(_, file)| file.kind == FileKind::Type);
+    let documents: Vec<Document<'_>> =
+        only_types.map_while(|(index, file)| Document::parse(index, file, &mut report)).collect();
+    let types = CustomTypes::read(&documents, &KnownQueues::default(), &mut report).task_types();
+    let diagnostics = report.finish();
+    if diagnostics.is_empty() { Ok(types) } else { Err(diagnostics) }
+}
+
+/// As [`compile`], for an installation that has these queues, and until `stop` returns true, which is asked before each file
+/// and task. The result is then incomplete.
+pub fn compile_for(queues: &Queues, files: &[SourceFile], stop: &dyn Fn() -> bool) -> Compilation {
     let mut report = Report::new(files);
     report.stop = Some(stop);
-    let definitions = definitions(files, &mut report);
+    let definitions = definitions(files, Some(queues), &mut report);
     Compilation { definitions, diagnostics: report.finish() }
 }
 
-fn definitions(files: &[SourceFile], report: &mut Report<'_>) -> Vec<Definition> {
+/// The paths of the files that programs of these workflows may consist of (scripts, modules of functions, requirements files),
+/// each with the names of the workflows. They are relative to where the paths of the workflows are, and need not exist.
+pub fn referenced_files(files: &[SourceFile]) -> BTreeMap<String, BTreeSet<String>> {
+    let mut report = Report::new(files);
+    let mut referenced: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    // Which queues exist, the installation decides when the workflows are registered.
+    for Definition { workflow, source, .. } in definitions(files, None, &mut report) {
+        let is_its = |file: &&SourceFile| file.kind == FileKind::Workflow && file.text == source;
+        for path in files.iter().filter(is_its).flat_map(|file| scripts::referenced(&workflow, file)) {
+            referenced.entry(path).or_default().insert(workflow.name.clone());
+        }
+    }
+    referenced
+}
+
+fn definitions(files: &[SourceFile], queues: Option<&Queues>, report: &mut Report<'_>) -> Vec<Definition> {
     let documents: Vec<Document<'_>> =
         files.iter().enumerate().map_while(|(index, file)| Document::parse(index, file, report)).collect();
-    let library = Library::read(&documents, report);
+    let library = Library::read(&documents, queues, report);
     let blueprints = Blueprints::read(&documents, &library, report);
     let graphs = documents.iter().filter(|document| document.file.kind == FileKind::Workflow);
-    let resolved: Vec<Resolved<'_>> =
-        graphs.filter_map(|document| Resolved::of(document, &blueprints, report)).collect();
-    let mut definitions = Vec::new();
-    let mut taken = BTreeMap::new();
-    for Resolved { document, root, clean } in &resolved {
-        if report.is_stopped() {
-            break;
-        }
+    let mut context = Context { library, blueprints, scripts: Scripts::of(files), taken: BTreeMap::new() };
+    // One after the other, since a short file may inherit much.
+    graphs
+        .map_while(|document| (!report.is_stopped()).then(|| context.definition(document, report)))
+        .flatten()
+        .collect()
+}
+
+/// What the workflows of a compilation share.
+struct Context<'n> {
+    library: Library<'n>,
+    blueprints: Blueprints<'n>,
+    scripts: Scripts<'n>,
+    /// The names of workflows so far, and where they are defined.
+    taken: BTreeMap<String, String>,
+}
+
+impl Context<'_> {
+    /// What a workflow's file defines, unless there is a problem.
+    fn definition(&mut self, document: &Document<'_>, report: &mut Report<'_>) -> Option<Definition> {
         let before = report.len();
+        report.allowance.begin();
+        let root = self.blueprints.resolve(document.root.as_ref()?, report)?;
         report.heir = matches!(root, Cow::Owned(_)).then_some(root.at.file);
-        if let Some((name, workflow)) = workflow::read(root, &library, report) {
+        let read = workflow::read(&root, &self.library, report);
+        let workflow = read.map(|(name, mut workflow)| {
             document.check_name(name, report);
-            check_unique(&mut taken, name, report);
-            if *clean && report.len() == before {
-                definitions.push(define(workflow, document.file));
-            }
-        }
+            check_unique(&mut self.taken, name, report);
+            self.scripts.embed(&mut workflow, document.file, name.at, report);
+            workflow
+        });
         report.heir = None;
-    }
-    definitions
-}
-
-/// A workflow's file with everything that it inherits.
-struct Resolved<'d> {
-    document: &'d Document<'d>,
-    root: Cow<'d, Node>,
-    /// Whether there was no problem so far.
-    clean: bool,
-}
-
-impl<'d> Resolved<'d> {
-    fn of(document: &'d Document<'d>, blueprints: &Blueprints<'_>, report: &mut Report<'_>) -> Option<Self> {
-        if report.is_stopped() {
-            return None;
-        }
-        let before = report.len();
-        let root = blueprints.resolve(document.root.as_ref()?, report)?;
-        Some(Self { document, root, clean: document.clean && report.len() == before })
+        let is_valid = document.clean && report.len() == before;
+        workflow.filter(|_| is_valid).map(|workflow| define(workflow, document.file))
     }
 }
 
@@ -130,9 +165,19 @@ impl<'f> Document<'f> {
         if report.is_stopped() {
             return None;
         }
+        if file.kind == FileKind::Script {
+            return Some(Self { file, root: None, clean: true });
+        }
         let (root, findings) = yaml::parse(index, &file.text);
-        let clean = findings.is_empty();
+        let mut clean = findings.is_empty();
         report.extend(findings);
+        report.allowance.begin();
+        let root = root.filter(|root| {
+            let repeated = allowance::texts(root).saturating_sub(file.text.len());
+            let fits = report.take(repeated, |_| root.at.clone());
+            clean &= fits;
+            fits
+        });
         Some(Self { file, root, clean })
     }
 
@@ -152,14 +197,13 @@ impl<'f> Document<'f> {
     }
 }
 
-fn check_unique<'n>(taken: &mut BTreeMap<&'n str, &'n Position>, name: Word<'n>, report: &mut Report<'_>) {
+fn check_unique(taken: &mut BTreeMap<String, String>, name: Word<'_>, report: &mut Report<'_>) {
     match taken.get(name.text) {
         Some(first) => {
-            let message =
-                format!("the workflow `{}` is already defined in {}", name.text, report.location(first));
+            let message = format!("the workflow `{}` is already defined in {first}", name.text);
             report.add(name.at, message, Some("rename one of the two".to_owned()));
         }
-        None => drop(taken.insert(name.text, name.at)),
+        None => drop(taken.insert(name.text.to_owned(), report.location(name.at))),
     }
 }
 
@@ -180,7 +224,7 @@ mod tests {
         let text = format!("name: a\ntasks:\n- {{name: x, type: noop}}\n{}", file(size));
         let files = [SourceFile { path: "inline".to_owned(), kind: FileKind::Workflow, text }];
         let mut report = Report::new(&files);
-        definitions(&files, &mut report);
+        definitions(&files, Some(&Queues::default()), &mut report);
         assert!(report.len() >= size, "there are {} problems", report.len());
         report.budget.compared.get()
     }

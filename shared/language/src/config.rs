@@ -3,14 +3,14 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use model::{ErrorClass, Instant, TaskKind};
+use model::{ErrorClass, Instant, TaskKind, instant};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use crate::duration::Duration;
-use crate::node::Node;
+use crate::node::{Node, Path};
 use crate::schema::{self, Extent};
 use crate::suggest::Budget;
 use crate::types::TaskType;
@@ -19,9 +19,9 @@ mod engine;
 mod process;
 mod sensor;
 
-pub use engine::{Approval, ChildWorkflow, FormField, Transform, WaitForSignal};
-pub use process::{Bash, Process, Program, Python};
-pub(crate) use process::{BashFields, PythonFields};
+pub use engine::*;
+pub use process::{Bash, Process, Program, Python, PythonEnvironment};
+pub(crate) use process::{BashFields, MAX_FUNCTION, PythonFields, is_function, is_python_version};
 pub use sensor::{FileSensor, HttpSensor, RunSensor, Sensor, SqlSensor, TimeSensor};
 pub(crate) use sensor::{SensorFields, pacing};
 
@@ -36,9 +36,9 @@ pub struct ConfigError {
 }
 
 /// Reads rendered settings as a task of this type takes them.
-pub fn read<T: DeserializeOwned>(kind: TaskKind, rendered: Value) -> Result<T, ConfigError> {
+pub fn read<T: DeserializeOwned>(kind: &TaskKind, rendered: Value) -> Result<T, ConfigError> {
     let mut root = Node::from_json(&rendered);
-    root.locate(0, String::new());
+    root.locate(0, Path::default());
     let schema = &TaskType::of(kind).schema;
     let findings = schema::check(schema, &root, kind.name(), Extent::Rendered, &Budget::default());
     let mut problems: Vec<String> = findings.into_iter().map(|finding| finding.in_words()).collect();
@@ -48,7 +48,7 @@ pub fn read<T: DeserializeOwned>(kind: TaskKind, rendered: Value) -> Result<T, C
             Err(error) => problems.push(error.to_string()),
         }
     }
-    Err(ConfigError { kind, problems })
+    Err(ConfigError { kind: kind.clone(), problems })
 }
 
 /// `noop` has no settings.
@@ -77,7 +77,7 @@ pub struct Fail {
     pub message: Text,
     /// The class of the error.
     #[serde(default = "Fail::default_class")]
-    #[schemars(with = "ClassName")]
+    #[schemars(schema_with = "class_name")]
     pub class: ErrorClass,
 }
 
@@ -91,17 +91,8 @@ impl Fail {
     }
 }
 
-/// The names of error classes, for the schema.
-#[derive(JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(inline)]
-#[expect(dead_code, reason = "only its schema is used")]
-enum ClassName {
-    Transient,
-    Permanent,
-    Killed,
-    WorkerLost,
-    Timeout,
+fn class_name(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "enum": ErrorClass::ALL.map(ErrorClass::name)})
 }
 
 /// The settings of `flaky`.
@@ -130,6 +121,7 @@ pub enum Sleep {
     /// How long, from the start of the attempt.
     Duration(Duration),
     /// Until this instant, RFC 3339.
+    #[serde(deserialize_with = "instant::deserialize")]
     Until(#[schemars(with = "String", extend("format" = "date-time"))] Instant),
 }
 

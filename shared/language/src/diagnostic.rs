@@ -5,6 +5,7 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::SourceFile;
+use crate::allowance::Allowance;
 use crate::node::Position;
 use crate::suggest::Budget;
 
@@ -24,6 +25,30 @@ pub struct Diagnostic {
     /// How to put it right.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
+    /// How many problems it stands for: itself, or all that are not shown.
+    #[serde(skip)]
+    pub count: usize,
+}
+
+impl Diagnostic {
+    /// A problem of a whole file, such as one that cannot be read.
+    pub fn of_file(file: String, message: String) -> Self {
+        Self { file, line: 1, column: 1, path: String::new(), message, hint: None, count: 1 }
+    }
+
+    /// The first of these problems, and if there are more, a line that counts them where the next one is.
+    pub fn first(mut problems: Vec<Self>, limit: usize) -> Vec<Self> {
+        let rest = problems.split_off(limit.min(problems.len()));
+        let count = rest.iter().map(|problem| problem.count).sum();
+        problems.extend(rest.into_iter().next().map(|next| next.rest(count)));
+        problems
+    }
+
+    /// The line that stands for problems that are not shown; this is the next of them.
+    fn rest(self, count: usize) -> Self {
+        let message = format!("and {} more", grouped(count));
+        Self { path: String::new(), message, hint: None, count, ..self }
+    }
 }
 
 impl fmt::Display for Diagnostic {
@@ -76,18 +101,24 @@ pub(crate) const MAX_PROBLEMS: usize = 100;
 /// The maximum number of problems kept of one file, before those that are the same become one.
 const MAX_KEPT: usize = 10 * MAX_PROBLEMS;
 
+/// The maximum length of the path that a problem shows, in characters.
+const MAX_PATH: usize = 1_000;
+
 /// Gathers the problems of files that are read together.
 pub struct Report<'f> {
     /// The path and the text of each file.
     files: Vec<(&'f str, &'f str)>,
-    /// The number of problems of each file.
+    /// The number of problems of each file, and of all.
     counts: Vec<usize>,
+    count: usize,
     /// Each with the workflow under examination, if it is in a template that this workflow extends.
     found: Vec<(Diagnostic, Option<usize>)>,
     /// Asked whether to give up.
     pub(crate) stop: Option<&'f dyn Fn() -> bool>,
     /// The work that suggestions may take.
     pub(crate) budget: Budget,
+    /// What workflows may take from other files.
+    pub(crate) allowance: Allowance,
     /// The task under examination. A problem of it in another file arises only from how the task is used, and is
     /// reported at the use.
     pub(crate) user: Option<Position>,
@@ -108,18 +139,19 @@ impl<'f> Report<'f> {
 
     fn of(files: Vec<(&'f str, &'f str)>) -> Self {
         let counts = vec![0; files.len()];
-        let (stop, user, heir) = (None, None, None);
-        Self { files, counts, found: Vec::new(), stop, budget: Budget::default(), user, heir }
+        let (stop, user, heir, budget, allowance) = Default::default();
+        Self { files, counts, count: 0, found: Vec::new(), stop, budget, allowance, user, heir }
     }
 
     /// An empty report on the same files, of which only a part may be of use.
     pub(crate) fn aside(&self) -> Self {
-        Self { stop: self.stop, budget: self.budget.clone(), ..Self::of(self.files.clone()) }
+        let (budget, allowance) = (self.budget.clone(), self.allowance.clone());
+        Self { stop: self.stop, budget, allowance, ..Self::of(self.files.clone()) }
     }
 
     /// Adds what is of use in a report that was made aside.
     pub(crate) fn take_over(&mut self, aside: Self, of_use: impl Fn(&Diagnostic) -> bool) {
-        self.budget = aside.budget;
+        (self.budget, self.allowance) = (aside.budget, aside.allowance);
         for (diagnostic, heir) in aside.found.into_iter().filter(|(diagnostic, _)| of_use(diagnostic)) {
             let file = self.files.iter().position(|(path, _)| *path == diagnostic.file);
             self.keep(file.unwrap_or_default(), || (diagnostic, heir));
@@ -138,7 +170,7 @@ impl<'f> Report<'f> {
 
     /// The number of problems so far. If reading something adds none, it is valid.
     pub(crate) fn len(&self) -> usize {
-        self.counts.iter().sum()
+        self.count
     }
 
     /// Adds a problem at a position, with a hint how to fix it.
@@ -154,13 +186,29 @@ impl<'f> Report<'f> {
         let (file, at) = (at.file, at.clone());
         self.keep(file, || {
             let Position { line, column, path: inner, .. } = at;
-            (Diagnostic { file: path.to_owned(), line, column, path: inner, message, hint }, heir)
+            let inner = cut(inner.to_string());
+            (Diagnostic { file: path.to_owned(), line, column, path: inner, message, hint, count: 1 }, heir)
         });
+    }
+
+    /// Takes what a workflow gets from another file. Returns whether it may; the first time that it may not is reported at
+    /// `at`, and later ones are not, since each of them has the same cause.
+    pub(crate) fn take(&mut self, bytes: usize, at: impl FnOnce(&Self) -> Position) -> bool {
+        let is_known = self.allowance.is_spent();
+        let taken = self.allowance.take(bytes);
+        if let Err(excess) = taken
+            && !is_known
+        {
+            let at = at(self);
+            self.add(&at, excess.to_string(), Some(excess.hint().to_owned()));
+        }
+        taken.is_ok()
     }
 
     /// Counts a problem, and keeps it unless its file has too many.
     fn keep(&mut self, file: usize, problem: impl FnOnce() -> (Diagnostic, Option<usize>)) {
         self.counts[file] += 1;
+        self.count += 1;
         if self.counts[file] <= MAX_KEPT {
             self.found.push(problem());
         }
@@ -226,10 +274,16 @@ impl<'f> Report<'f> {
     fn rest(&self, next: &Diagnostic, kept: usize) -> Diagnostic {
         let file = self.files.iter().position(|(path, _)| *path == next.file);
         let dropped = file.map_or(0, |file| self.counts[file].saturating_sub(MAX_KEPT));
-        let more = kept - MAX_PROBLEMS + dropped;
-        let message = format!("and {} more", grouped(more));
-        Diagnostic { path: String::new(), message, hint: None, ..next.clone() }
+        next.clone().rest(kept - MAX_PROBLEMS + dropped)
     }
+}
+
+/// A path, of which the beginning is enough: each problem of a file has its own.
+fn cut(mut path: String) -> String {
+    if let Some((end, _)) = path.char_indices().nth(MAX_PATH) {
+        path.replace_range(end.., "…");
+    }
+    path
 }
 
 /// A number with a comma between thousands.

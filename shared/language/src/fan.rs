@@ -8,6 +8,7 @@ use serde_json::json;
 use crate::diagnostic::Report;
 use crate::library::Library;
 use crate::node::{Data, Node, Position};
+use crate::queue::KnownQueues;
 use crate::read::{self, Fields, Word};
 use crate::shape::{Record, Shape, choice, custom, text, whole};
 use crate::task::{ChildParts, Settings, TaskParts};
@@ -15,12 +16,9 @@ use crate::task::{ChildParts, Settings, TaskParts};
 /// The maximum number of children of a fan-out.
 const MAX_CHILDREN: u32 = 10_000;
 const AGGREGATIONS: [&str; 5] = ["collect", "concat", "sum", "first", "last"];
-/// The types that a fan-out cannot run for each element: they belong to a graph, or wait for a person or a signal.
-pub(crate) const NO_CHILDREN: [TaskKind; 5] =
-    [TaskKind::Switch, TaskKind::FanOut, TaskKind::FanIn, TaskKind::WaitForSignal, TaskKind::Approval];
 const BESIDE: &str = "put it beside `for_each`, or remove it";
 /// The fields of a task that a fan-out's task does not have, and what to do instead.
-const NOT_A_CHILDS: [(&str, &str); 14] = [
+const PARENT_ONLY_FIELDS: [(&str, &str); 14] = [
     ("name", "remove it: children are called after their fan-out, such as `split__0`"),
     ("depends_on", BESIDE),
     ("trigger_rule", BESIDE),
@@ -37,8 +35,43 @@ const NOT_A_CHILDS: [(&str, &str); 14] = [
     ("on_retry", BESIDE),
 ];
 /// Settings of the work itself: a fan-out has none, its children have.
-pub(crate) const CHILDRENS: [&str; 7] =
-    ["queue", "pool", "priority", "retry_policy", "retry_timeout_seconds", "resources", "network"];
+pub(crate) const CHILD_ONLY_SETTINGS: [&str; 11] = [
+    "breaker",
+    "queue",
+    "pool",
+    "priority",
+    "retry_policy",
+    "retry_timeout_seconds",
+    "idempotent",
+    "dispatch_timeout_seconds",
+    "resources",
+    "network",
+    "requires",
+];
+
+/// Whether a fan-out can run a task of the type for each element: not if it belongs to a graph, or waits for a person or a
+/// signal.
+pub(crate) fn can_be_child(kind: &TaskKind) -> bool {
+    match kind {
+        TaskKind::Switch
+        | TaskKind::FanOut
+        | TaskKind::FanIn
+        | TaskKind::WaitForSignal
+        | TaskKind::Approval => false,
+        TaskKind::Noop
+        | TaskKind::Echo
+        | TaskKind::Fail
+        | TaskKind::Flaky
+        | TaskKind::Sleep
+        | TaskKind::Transform
+        | TaskKind::Workflow
+        | TaskKind::Sensor
+        | TaskKind::Http
+        | TaskKind::Bash
+        | TaskKind::Python
+        | TaskKind::Custom(_) => true,
+    }
+}
 
 /// A fan-out as written.
 #[derive(Clone, Debug)]
@@ -50,19 +83,23 @@ pub(crate) struct FanOutParts<'n> {
 }
 
 impl FanOutParts<'_> {
-    pub(crate) fn complete(&self, defaults: &Settings) -> FanOut {
+    pub(crate) fn complete(&self, defaults: &Settings, queues: &KnownQueues<'_>) -> FanOut {
         FanOut {
             for_each: self.for_each.map(|list| list.text.to_owned()).unwrap_or_default(),
             max_parallel: self.max_parallel,
             tolerated_failures: self.tolerated_failures.unwrap_or_default(),
-            task: self.task.as_ref().map(|task| Box::new(task.complete(defaults))).unwrap_or_default(),
+            task: self
+                .task
+                .as_ref()
+                .map(|task| Box::new(task.complete(defaults, queues)))
+                .unwrap_or_default(),
         }
     }
 }
 
 /// Refuses the settings that a fan-out leaves to its children.
 pub(crate) fn refuse_settings(fields: &mut Fields<'_>, report: &mut Report<'_>) {
-    for name in CHILDRENS {
+    for name in CHILD_ONLY_SETTINGS {
         let message = format!("a fan-out has no `{name}` of its own");
         fields.refuse(name, &message, "put it into `task`: it is for each child", report);
     }
@@ -131,12 +168,15 @@ pub(crate) fn read_child<'n>(
     let (mut child, at) = match &node.data {
         Data::Text(_) => {
             let reusable = library.find(read::text(node, report)?, report)?;
+            if !report.take(reusable.weight, |_| node.at.clone()) {
+                return None;
+            }
             (TaskParts::at(&node.at).over(reusable), &node.at)
         }
         _ => {
             let mut fields = Fields::of(node, ChildParts::WHAT, report)?;
             let at = fields.peek("type").or(fields.peek("task")).map_or(&node.at, |node| &node.at);
-            for (name, hint) in NOT_A_CHILDS {
+            for (name, hint) in PARENT_ONLY_FIELDS {
                 fields.refuse(name, &format!("a fan-out's task has no `{name}`"), hint, report);
             }
             (TaskParts::read_child(fields, library, report), at)
@@ -148,7 +188,7 @@ pub(crate) fn read_child<'n>(
 }
 
 fn check_child(child: &TaskParts<'_>, at: &Position, report: &mut Report<'_>) {
-    if let Some(kind) = child.kind.filter(|kind| NO_CHILDREN.contains(kind)) {
+    if let Some(kind) = child.kind.as_ref().filter(|kind| !can_be_child(kind)) {
         let hint =
             "make each child a run: use `type: workflow` with a workflow that contains this task".to_owned();
         report.add(at, format!("a fan-out's task cannot be of type `{kind}`"), Some(hint));

@@ -1,30 +1,42 @@
-//! The reusable tasks that workflows refer to by `task:`.
+//! What files share: the reusable tasks that workflows refer to by `task:`, custom task types, and queues.
 
 use std::collections::BTreeMap;
 
+use model::Queues;
+
 use crate::FileKind;
 use crate::compile::Document;
+use crate::custom_type::CustomTypes;
 use crate::diagnostic::Report;
 use crate::node::Node;
+use crate::queue::KnownQueues;
 use crate::read::Word;
 use crate::schema::{self, Extent};
 use crate::task::TaskParts;
 use crate::template;
-use crate::types::TaskType;
 
 /// Every reusable task by name; none where its file has problems of its own.
 #[derive(Default)]
 pub(crate) struct Library<'n> {
+    queues: KnownQueues<'n>,
+    types: CustomTypes<'n>,
     tasks: BTreeMap<&'n str, Option<TaskParts<'n>>>,
 }
 
 impl<'n> Library<'n> {
-    /// Reads every task file.
-    pub(crate) fn read(documents: &'n [Document<'n>], report: &mut Report<'_>) -> Self {
-        let mut library = Self::default();
+    /// Reads every file of a queue, of a task type, and then of a task.
+    pub(crate) fn read(
+        documents: &'n [Document<'n>],
+        installed: Option<&'n Queues>,
+        report: &mut Report<'_>,
+    ) -> Self {
+        let queues = KnownQueues::read(documents, installed, report);
+        let types = CustomTypes::read(documents, &queues, report);
+        let mut library = Self { queues, types, ..Self::default() };
         for document in documents.iter().filter(|document| document.file.kind == FileKind::Task) {
             let before = report.len();
-            let parts = document.root.as_ref().and_then(|root| read_root(document, root, report));
+            let parts =
+                document.root.as_ref().and_then(|root| read_root(document, root, &library.types, report));
             let name = parts.as_ref().and_then(|parts| parts.name).map_or(document.stem(), |name| name.text);
             if let (Some(Some(first)), Some(again)) = (library.tasks.get(name), &parts) {
                 let message =
@@ -35,6 +47,16 @@ impl<'n> Library<'n> {
             library.tasks.insert(name, parts.filter(|_| document.clean && report.len() == before));
         }
         library
+    }
+
+    /// The queues that tasks may name.
+    pub(crate) fn queues(&self) -> &KnownQueues<'n> {
+        &self.queues
+    }
+
+    /// The custom task types.
+    pub(crate) fn types(&self) -> &CustomTypes<'n> {
+        &self.types
     }
 
     /// The reusable task of that name; why there is none is reported.
@@ -57,16 +79,20 @@ impl<'n> Library<'n> {
     }
 }
 
-fn read_root<'n>(document: &Document<'_>, root: &'n Node, report: &mut Report<'_>) -> Option<TaskParts<'n>> {
-    let parts = TaskParts::read_reusable(root, report)?;
+fn read_root<'n>(
+    document: &Document<'_>,
+    root: &'n Node,
+    types: &CustomTypes<'n>,
+    report: &mut Report<'_>,
+) -> Option<TaskParts<'n>> {
+    let parts = TaskParts::read_reusable(root, types, report)?;
     if let Some(name) = parts.name {
         document.check_name(name, report);
     }
-    if let (Some(kind), Some(config)) = (parts.kind, &parts.config) {
-        let schema = &TaskType::of(kind).schema;
-        report.extend(schema::check(schema, config, kind.name(), Extent::Part, &report.budget));
+    if let (Some(task), Some(config)) = (parts.task_type(), &parts.config) {
+        report.extend(schema::check(&task.schema, config, task.kind.name(), Extent::Part, &report.budget));
         // Names are checked where the task is used: which exist depends on the workflow.
-        template::check_config(config, TaskType::of(kind), None, report);
+        template::check_config(config, task, None, report);
     }
     parts.callbacks.iter().for_each(|callback| callback.check(None, report));
     Some(parts)

@@ -1,4 +1,6 @@
-//! The rules for the names of workflows, tasks, inputs, parameters, queues and signals.
+//! The rules for the names of workflows, tasks, task types, inputs, parameters, queues and signals.
+
+use model::TypeName;
 
 use crate::diagnostic::Report;
 use crate::read::Word;
@@ -56,6 +58,13 @@ pub(crate) const SIGNAL: Rule = Rule {
     words: "a signal's name has only lowercase letters, digits, `-` and `_`, and at most 100 characters",
 };
 
+/// Custom task types, which differ from built-in ones by their dot.
+pub(crate) const TYPE: Rule = Rule {
+    fits: is_type,
+    pattern: TypeName::PATTERN,
+    words: "a task type's name has two or more words of lowercase letters, digits, `-` and `_`, with dots between them, and at most 100 characters",
+};
+
 /// Reports a name that the rule does not allow.
 pub(crate) fn check(name: Word<'_>, rule: &Rule, report: &mut Report<'_>) {
     if let Some((message, hint)) = refusal(name.text, rule) {
@@ -69,7 +78,7 @@ pub(crate) fn refusal(name: &str, rule: &Rule) -> Option<(String, Option<String>
         return None;
     }
     let words = || name.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
-    let joined = ["-", "_"].map(|between| words().collect::<Vec<_>>().join(between).to_lowercase());
+    let joined = ["-", "_", "."].map(|between| words().collect::<Vec<_>>().join(between).to_lowercase());
     let hint = joined.iter().find(|name| (rule.fits)(name)).map(|better| format!("such as `{better}`"));
     Some((format!("`{}` is not a valid name: {}", name.escape_debug(), rule.words), hint))
 }
@@ -84,6 +93,10 @@ fn is_task(name: &str) -> bool {
 
 fn is_signal(name: &str) -> bool {
     is_plain(&name.replace('_', "-"))
+}
+
+fn is_type(name: &str) -> bool {
+    TypeName::new(name).is_some()
 }
 
 fn is_input(name: &str) -> bool {

@@ -1,5 +1,8 @@
 //! A document as a tree in which everything has a position.
 
+use std::fmt;
+use std::sync::Arc;
+
 use serde_json::{Map, Number, Value};
 
 /// Where something was written.
@@ -12,7 +15,7 @@ pub struct Position {
     /// The byte at which it begins.
     pub(crate) offset: usize,
     /// The path in the file, such as `tasks[2].depends_on[0]`.
-    pub(crate) path: String,
+    pub(crate) path: Path,
 }
 
 impl Position {
@@ -112,18 +115,18 @@ impl Node {
     }
 
     /// Sets the file and the path of this node and of all below it.
-    pub(crate) fn locate(&mut self, file: usize, path: String) {
+    pub(crate) fn locate(&mut self, file: usize, path: Path) {
         match &mut self.data {
             Data::List(items) => {
                 for (index, item) in items.iter_mut().enumerate() {
-                    item.locate(file, format!("{path}[{index}]"));
+                    item.locate(file, path.to(Step::Item(index)));
                 }
             }
             Data::Map(entries) => {
                 for (key, value) in entries {
-                    let inner = join(&path, &key.name);
+                    let inner = path.to(Step::Entry(key.name.clone()));
                     key.at.file = file;
-                    key.at.path.clone_from(&inner);
+                    key.at.path = inner.clone();
                     value.locate(file, inner);
                 }
             }
@@ -134,12 +137,63 @@ impl Node {
     }
 }
 
-/// The path of a mapping's entry; names that would be hard to read after a dot go into brackets.
+/// The path of a value in its file, such as `tasks[2].depends_on[0]`; empty for the whole of it. What is in the same mapping
+/// or list shares the path to it: each written out, those of a file with a long key would take the square of its size.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Path(Option<Arc<(Path, Step)>>);
+
+/// The last part of a path.
+#[derive(PartialEq, Eq, Debug)]
+pub(crate) enum Step {
+    Item(usize),
+    Entry(String),
+}
+
+impl Path {
+    /// The path of what is one step below.
+    pub(crate) fn to(&self, step: Step) -> Self {
+        Self(Some(Arc::new((self.clone(), step))))
+    }
+
+    /// Whether it is that of the whole file.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// Whether this is `other`, or the path of something in it.
+    pub(crate) fn is_within(&self, other: &Self) -> bool {
+        let above = |path: &Self| path.0.as_ref().map(|parts| parts.0.clone());
+        std::iter::successors(Some(self.clone()), above).any(|path| path == *other)
+    }
+}
+
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.as_deref() {
+            None => Ok(()),
+            Some((above, Step::Item(index))) => write!(f, "{above}[{index}]"),
+            Some((above, Step::Entry(name))) => {
+                write!(f, "{above}")?;
+                enter(f, above.is_empty(), name)
+            }
+        }
+    }
+}
+
+/// The path of a mapping's entry.
 pub(crate) fn join(path: &str, name: &str) -> String {
+    let mut joined = path.to_owned();
+    // A text takes everything.
+    let _ = enter(&mut joined, path.is_empty(), name);
+    joined
+}
+
+/// Adds the name of a mapping's entry to a path; names that would be hard to read after a dot go into brackets.
+fn enter(path: &mut impl fmt::Write, is_first: bool, name: &str) -> fmt::Result {
     let plain = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-');
-    match (path.is_empty(), plain) {
-        (true, true) => name.to_owned(),
-        (false, true) => format!("{path}.{name}"),
-        (_, false) => format!("{path}[{name:?}]"),
+    match (is_first, plain) {
+        (true, true) => path.write_str(name),
+        (false, true) => write!(path, ".{name}"),
+        (_, false) => write!(path, "[{name:?}]"),
     }
 }

@@ -1,10 +1,11 @@
 //! `resources` and `network` of a task, as written.
 
-use model::Resources;
+use model::{NetworkAccess, Resources};
 use serde_json::json;
 
 use crate::diagnostic::Report;
 use crate::node::{Data, Node};
+use crate::read;
 use crate::shape::{Shape, custom, record, whole};
 use crate::size::{self, Size};
 
@@ -47,4 +48,24 @@ fn size<'n>() -> impl Shape<'n, Value = Size> {
 }
 
 /// The names of network accesses that a task may ask for.
-pub(crate) const NETWORKS: [&str; 2] = ["shared", "none"];
+const NETWORKS: [&str; 2] = ["shared", "none"];
+
+/// Accesses that no worker can enforce for one program: Landlock knows ports but no addresses, a network namespace of its own
+/// reaches nothing, and filters of packets need rights over the whole machine, which containers do not have.
+const UNENFORCEABLE: [&str; 2] = ["internet", "internal"];
+
+/// What a task's program may reach.
+pub(crate) fn network<'n>() -> impl Shape<'n, Value = NetworkAccess> {
+    let read = |node: &Node, report: &mut Report<'_>| match &node.data {
+        Data::Text(text) if UNENFORCEABLE.contains(&text.as_str()) => {
+            let problem = format!(
+                "`network: {text}` is not supported: no platform lets a worker enforce it for one program"
+            );
+            let hint = "use `none`, or a queue whose workers reach only that network";
+            report.add(&node.at, problem, Some(hint.to_owned()));
+            None
+        }
+        _ => read::choice(node, &NETWORKS, report),
+    };
+    custom(read, || json!({"type": "string", "enum": NETWORKS}))
+}

@@ -2,7 +2,7 @@
 //!
 //! A general validator reports "is not valid under any of the schemas"; this one knows only what our own types
 //! produce, so it can tell a person what to write. It also lets templates pass,
-//! whose values are not known yet.
+//! whose values are not known yet. What else the schema of a custom type requires, a general validator checks after it.
 
 use std::collections::BTreeSet;
 
@@ -91,6 +91,7 @@ impl<'s> Checker<'s> {
             // Written with nothing after it: as if it were absent.
             (Some(_), _) if value.is_null() && self.extent != Extent::Rendered => {}
             (Some(inner), _) => self.value(inner, value),
+            (None, _) if schema.get("patternProperties").is_some() => {}
             (None, Some(Value::Bool(false))) => return Some(key),
             (None, Some(inner)) => self.value(inner, value),
             (None, None) => {}
@@ -207,12 +208,17 @@ impl<'s> Checker<'s> {
 fn alternatives(schema: &Value) -> Option<&[Value]> {
     let shapes = schema.get("anyOf").or_else(|| schema.get("oneOf"))?.as_array()?;
     let only_required = |shape: &Value| shape.as_object().is_some_and(|keys| keys.keys().eq(["required"]));
-    (!shapes.iter().all(only_required)).then_some(shapes)
+    let is_record = schema.get("properties").is_some();
+    (!is_record && !shapes.iter().all(only_required)).then_some(shapes)
 }
 
 /// The keys of which exactly one must be given, beside others.
 fn exclusive(schema: &Value) -> impl Iterator<Item = &str> {
     let shapes = schema.get("oneOf").filter(|_| alternatives(schema).is_none()).and_then(Value::as_array);
+    let one_key = |shape: &Value| {
+        shape.as_object().is_some_and(|keys| keys.len() == 1) && names(shape.get("required")).count() == 1
+    };
+    let shapes = shapes.filter(|shapes| shapes.iter().all(one_key));
     shapes.into_iter().flatten().flat_map(|shape| names(shape.get("required")))
 }
 

@@ -79,8 +79,9 @@ impl Budget {
     }
 }
 
-/// The candidate that a single word most probably stands for.
-pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+/// The candidate that a single word most probably stands for, if any is near enough. The work is limited, however long
+/// the word is and however many candidates there are.
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     Budget::default().nearest(word, candidates)
 }
 

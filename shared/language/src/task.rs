@@ -3,20 +3,26 @@
 mod fields;
 
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
 use model::{FanIn, Global, TaskKind, TaskSpec, TriggerRule};
 use serde_json::Value;
 
+use crate::allowance;
+use crate::breaker::BreakerParts;
 use crate::callbacks::{self, CallbackParts, Callbacks};
 use crate::config;
+use crate::custom_type::{CustomTypes, DeclaredType};
 use crate::dependencies;
 use crate::diagnostic::Report;
 use crate::fan::{self, FanOutParts};
 use crate::library::Library;
 use crate::node::{Data, Node, Position};
+use crate::queue::KnownQueues;
 use crate::read::{self, Fields, Word};
-use crate::shape::Record;
+use crate::shape::{Given, Record};
 use crate::switch::CaseParts;
+use crate::types::TaskType;
 use fields::DEFAULT_QUEUE;
 
 pub(crate) use fields::{
@@ -32,6 +38,8 @@ pub(crate) struct TaskParts<'n> {
     pub(crate) at: &'n Position,
     pub(crate) name: Option<Word<'n>>,
     pub(crate) kind: Option<TaskKind>,
+    /// What its type's own file declares, if it has one.
+    pub(crate) declared: Option<Rc<DeclaredType<'n>>>,
     pub(crate) description: Option<Word<'n>>,
     pub(crate) depends_on: Vec<Word<'n>>,
     pub(crate) when: Option<Word<'n>>,
@@ -41,6 +49,8 @@ pub(crate) struct TaskParts<'n> {
     pub(crate) config: Option<Node>,
     pub(crate) global: Option<Global>,
     pub(crate) callbacks: Callbacks<'n>,
+    /// What each use of it takes, if it is a reusable task.
+    pub(crate) weight: usize,
     trigger_rule: Option<TriggerRule>,
     allow_failure: Option<bool>,
     settings: Settings,
@@ -50,12 +60,13 @@ impl<'n> TaskParts<'n> {
     /// A task of which only the position is known.
     pub(crate) fn at(at: &'n Position) -> Self {
         let (name, kind, description, when, config, global) = Default::default();
-        let (depends_on, cases, fan_out, fan_in, callbacks) = Default::default();
-        let (trigger_rule, allow_failure, settings) = Default::default();
+        let (depends_on, cases, fan_out, fan_in, callbacks, weight) = Default::default();
+        let (trigger_rule, allow_failure, settings, declared) = Default::default();
         Self {
             at,
             name,
             kind,
+            declared,
             description,
             depends_on,
             when,
@@ -65,6 +76,7 @@ impl<'n> TaskParts<'n> {
             config,
             global,
             callbacks,
+            weight,
             trigger_rule,
             allow_failure,
             settings,
@@ -80,7 +92,7 @@ impl<'n> TaskParts<'n> {
         callbacks::refuse_deadline(&mut fields, report);
         match is_reference {
             true => refuse_in_reference(&mut fields, report),
-            false => refuse_beside_type(kind, &mut fields, report),
+            false => refuse_beside_type(kind.as_ref(), &mut fields, report),
         }
         let parts = EntryParts::take(&mut fields, report);
         let at = fields.at;
@@ -88,7 +100,6 @@ impl<'n> TaskParts<'n> {
         let (depends_on, any_of) = parts.depends_on.unwrap_or_default();
         let task = Self {
             name: parts.name,
-            kind: parts.r#type,
             description: parts.description,
             depends_on,
             when: parts.when,
@@ -110,6 +121,7 @@ impl<'n> TaskParts<'n> {
             }),
             ..Self::at(at)
         };
+        let task = task.typed(parts.r#type, library.types(), report);
         match parts.task.filter(|_| is_reference) {
             Some(reference) => task.referring(read::text(reference, report)?, library, report),
             None => Some(task),
@@ -119,9 +131,9 @@ impl<'n> TaskParts<'n> {
     /// The task that a reference stands for.
     fn referring(self, name: Word<'n>, library: &Library<'n>, report: &mut Report<'_>) -> Option<Self> {
         Some(match library.find(name, report) {
-            Some(reusable) => self.over(reusable),
+            Some(reusable) if report.take(reusable.weight, |_| name.at.clone()) => self.over(reusable),
             // Kept under the name it would have, so that others may depend on it without a second problem.
-            None => Self { name: self.name.or(Some(name)), ..self },
+            _ => Self { name: self.name.or(Some(name)), ..self },
         })
     }
 
@@ -132,48 +144,75 @@ impl<'n> TaskParts<'n> {
             false => fields.require("type"),
         }
         let parts = ChildParts::take(&mut fields, report);
-        let child = Self {
-            kind: parts.r#type,
-            config: parts.config.cloned(),
-            settings: parts.settings,
-            ..Self::at(fields.at)
-        };
+        let child = Self { config: parts.config.cloned(), settings: parts.settings, ..Self::at(fields.at) };
+        let child = child.typed(parts.r#type, library.types(), report);
         fields.finish(report);
-        match parts.task.and_then(|name| library.find(name, report)) {
-            Some(reusable) => child.over(reusable),
-            None => child,
+        let Some(name) = parts.task else { return child };
+        match library.find(name, report) {
+            Some(reusable) if report.take(reusable.weight, |_| name.at.clone()) => child.over(reusable),
+            _ => child,
         }
     }
 
     /// A reusable task, in a file of its own.
-    pub(crate) fn read_reusable(root: &'n Node, report: &mut Report<'_>) -> Option<Self> {
+    pub(crate) fn read_reusable(
+        root: &'n Node,
+        types: &CustomTypes<'n>,
+        report: &mut Report<'_>,
+    ) -> Option<Self> {
         let mut fields = Fields::of(root, ReusableParts::WHAT, report)?;
         callbacks::refuse_deadline(&mut fields, report);
         let parts = ReusableParts::take(&mut fields, report);
         fields.finish(report);
         let global = read_global(&parts, report);
-        let kind = parts.r#type.and_then(|given| given.value);
-        if let (Some(given), Some(kind)) = (parts.r#type, kind.filter(|kind| !is_reusable(*kind))) {
+        let kind = parts.r#type.as_ref().and_then(|given| given.value.as_ref());
+        if let (Some(given), Some(kind)) = (&parts.r#type, kind.filter(|kind| !is_reusable(kind))) {
             let message = format!("a `{kind}` belongs to the tasks around it, so it cannot be reusable");
             report.add(given.at, message, Some("write it into the workflow itself".to_owned()));
         }
-        Some(Self {
+        let task = Self {
             name: parts.name,
-            kind,
             description: parts.description,
             config: parts.config.cloned(),
             settings: parts.settings,
             global,
             callbacks: parts.callbacks,
+            weight: allowance::weight(root),
             ..Self::at(&root.at)
-        })
+        };
+        Some(task.typed(parts.r#type, types, report))
+    }
+
+    /// This task with its type. The settings of a custom type stand for those that the task leaves out.
+    fn typed(
+        self,
+        given: Option<Given<'n, TaskKind>>,
+        types: &CustomTypes<'n>,
+        report: &mut Report<'_>,
+    ) -> Self {
+        let Some(Given { at, value: Some(kind) }) = given else { return self };
+        let TaskKind::Custom(name) = &kind else { return Self { kind: Some(kind), ..self } };
+        match types.find(Word { text: name.as_str(), at }, report) {
+            Some(declared) => {
+                let settings = self.settings.over(&declared.settings);
+                Self { kind: Some(kind), declared: Some(declared), settings, ..self }
+            }
+            None => self,
+        }
+    }
+
+    /// What the language knows about its type.
+    pub(crate) fn task_type(&self) -> Option<&TaskType> {
+        let declared = self.declared.as_ref().map(|declared| &declared.task_type);
+        declared.or_else(|| self.kind.as_ref().map(TaskType::of))
     }
 
     /// This reference with everything that it leaves to the reusable task.
     pub(crate) fn over(self, reusable: &TaskParts<'n>) -> Self {
         Self {
             name: self.name.or(reusable.name.map(|name| Word { at: self.at, ..name })),
-            kind: reusable.kind,
+            kind: reusable.kind.clone(),
+            declared: reusable.declared.clone(),
             description: reusable.description,
             global: reusable.global.clone(),
             callbacks: self.callbacks.or(reusable.callbacks.clone()),
@@ -183,29 +222,60 @@ impl<'n> TaskParts<'n> {
         }
     }
 
+    /// Reports a queue that does not exist, or that is not of the kind `pool` although the task needs a worker.
+    pub(crate) fn check_queue(&self, defaults: &Settings, queues: &KnownQueues<'_>, report: &mut Report<'_>) {
+        let named = self.settings.queue.as_ref().or(defaults.queue.as_ref());
+        named.iter().for_each(|queue| queues.check(queue, report));
+        let name = named.map_or(DEFAULT_QUEUE, |queue| queue.name.as_str());
+        if queues.is_leased(name) != Some(false) {
+            return;
+        }
+        let hint = "name a queue whose file in queues/ says `kind: pool`";
+        if let Some(declared) = &self.declared {
+            let kind = declared.name();
+            let message =
+                format!("tasks of type `{kind}` run on workers, which do not lease from the queue `{name}`");
+            report.add(self.at, message, Some(format!("{hint}, here or in types/{kind}.yaml")));
+        }
+        if self.settings.requires.as_ref().is_some_and(|labels| !labels.is_empty()) {
+            let message = format!("`requires` is for workers, which do not lease from the queue `{name}`");
+            report.add(self.at, message, Some(hint.to_owned()));
+        }
+    }
+
     /// The finished task. Where something is missing, that was reported, and the workflow is not used.
-    pub(crate) fn complete(&self, defaults: &Settings) -> TaskSpec {
+    pub(crate) fn complete(&self, defaults: &Settings, queues: &KnownQueues<'_>) -> TaskSpec {
         let settings = self.settings.clone().over(defaults);
+        let queue = settings.queue.map_or_else(|| DEFAULT_QUEUE.to_owned(), |queue| queue.name);
         TaskSpec {
             name: self.name.map(|name| name.text.to_owned()).unwrap_or_default(),
-            kind: self.kind.unwrap_or_default(),
+            kind: self.kind.clone().unwrap_or_default(),
             description: self.description.map(|description| description.text.to_owned()),
             depends_on: self.depends_on.iter().map(|word| word.text.to_owned()).collect(),
             trigger_rule: self.trigger_rule.unwrap_or_default(),
             when: self.when.map(|when| when.text.to_owned()),
             cases: self.cases.iter().map(CaseParts::complete).collect(),
-            fan_out: self.fan_out.as_ref().map(|fan_out| fan_out.complete(defaults)),
+            fan_out: self.fan_out.as_ref().map(|fan_out| fan_out.complete(defaults, queues)),
             fan_in: self.fan_in.clone(),
             config: self.config.as_ref().map_or_else(|| Value::Object(Default::default()), Node::to_json),
             pacing: self
                 .kind
-                .filter(|kind| *kind == TaskKind::Sensor)
+                .as_ref()
+                .filter(|kind| **kind == TaskKind::Sensor)
                 .map(|_| config::pacing(&self.config.as_ref().map(Node::to_json).unwrap_or_default())),
             retry: settings.retry_policy.unwrap_or_default().complete(),
             timeout_seconds: settings.timeout_seconds.unwrap_or(DEFAULT_TIMEOUT),
             timeout_is_explicit: settings.timeout_seconds.is_some(),
             retry_timeout_seconds: settings.retry_timeout_seconds,
-            queue: settings.queue.unwrap_or_else(|| DEFAULT_QUEUE.to_owned()),
+            idempotent: settings.idempotent,
+            dispatch_timeout_seconds: settings.dispatch_timeout_seconds,
+            leased: queues.is_leased(&queue) == Some(true),
+            // The engine's own tasks wait for no slot.
+            breaker: settings
+                .breaker
+                .filter(|_| self.kind.as_ref().is_some_and(|kind| !kind.is_engine_task()))
+                .map(BreakerParts::complete),
+            queue,
             pool: settings.pool,
             priority: settings.priority.unwrap_or_default(),
             allow_failure: self.allow_failure.unwrap_or_default(),
@@ -213,6 +283,7 @@ impl<'n> TaskParts<'n> {
             callbacks: self.callbacks.iter().map(CallbackParts::complete).collect(),
             resources: settings.resources.unwrap_or_default().complete(),
             network: settings.network.unwrap_or_default(),
+            requires: settings.requires.unwrap_or_default(),
         }
     }
 }
@@ -231,17 +302,17 @@ fn merge(lower: Option<Node>, upper: Option<Node>) -> Option<Node> {
 }
 
 /// Refuses the fields that do not go with the type of a task; which do not is unknown if the type is.
-fn refuse_beside_type(kind: Option<TaskKind>, fields: &mut Fields<'_>, report: &mut Report<'_>) {
+fn refuse_beside_type(kind: Option<&TaskKind>, fields: &mut Fields<'_>, report: &mut Report<'_>) {
     fields.require("name");
     fields.require("type");
     let hint = "move the task into a file under tasks/, and refer to it by `task: NAME`";
     refuse_global(fields, "global tasks are defined in tasks/", hint, report);
     let Some(kind) = kind else { return };
     needed_fields(kind).iter().for_each(|field| fields.require(field));
-    if kind == TaskKind::FanOut {
+    if *kind == TaskKind::FanOut {
         fan::refuse_settings(fields, report);
     }
-    for (field, owner) in OWN_FIELDS.into_iter().filter(|(_, owner)| *owner != kind) {
+    for (field, owner) in OWN_FIELDS.iter().filter(|(_, owner)| owner != kind) {
         let hint = format!("write `type: {owner}`, or remove `{field}`");
         fields.refuse(field, &only(owner, field), &hint, report);
     }
@@ -269,7 +340,7 @@ fn refuse_global(fields: &mut Fields<'_>, message: &str, hint: &str, report: &mu
     fields.refuse("reuse_for_seconds", message, hint, report);
 }
 
-fn only(owner: TaskKind, field: &str) -> String {
+fn only(owner: &TaskKind, field: &str) -> String {
     format!("only a task of type `{owner}` has `{field}`")
 }
 
@@ -291,7 +362,8 @@ fn read_global(parts: &ReusableParts<'_>, report: &mut Report<'_>) -> Option<Glo
         report.add(reuse.at, "only global tasks can be reused", hint);
     }
     let global = parts.global.filter(|global| global.value == Some(true))?;
-    if let Some(kind) = parts.r#type.and_then(|given| given.value).filter(|kind| kind.is_engine_task()) {
+    let kind = parts.r#type.as_ref().and_then(|given| given.value.as_ref());
+    if let Some(kind) = kind.filter(|kind| kind.is_engine_task()) {
         let message = format!("a task of type `{kind}` cannot be global");
         let hint = "only tasks that a worker performs can be shared, such as `http`, `bash` or `python`";
         report.add(global.at, message, Some(hint.to_owned()));

@@ -33,7 +33,7 @@ pub(crate) use command::render_config;
 pub(crate) use names::Names;
 pub use render::{RenderError, render};
 pub use scope::{Item, RunFacts, Scope, TaskFacts};
-pub use secrets::secrets_of;
+pub use secrets::{outputs_of, secrets_of};
 pub(crate) use syntax::is_template;
 pub use try_out::{ExpressionError, try_out};
 

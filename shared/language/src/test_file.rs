@@ -9,7 +9,7 @@ use crate::node::{Data, Key, Node};
 use crate::read::{self, Word};
 use crate::shape::{
     Given, Record, Shape, any, choice, custom, defined, duration, entries, flag, given, list, node, nullable,
-    record, refer, required, several, text, timestamp, whole,
+    record, refer, required, several, signed, text, timestamp, whole,
 };
 
 /// How a run can end.
@@ -52,7 +52,7 @@ record! {
         takes: Duration = duration(),
         /// The output that it succeeds with.
         output: Given<'n, &'n Node> = given(any()),
-        /// The error that it fails with: a message, or `{message: …, class: …}`.
+        /// The error that it fails with: a message, or `{message: …, class: …, exit_code: …}`.
         fail: Given<'n, Failure> = given(custom(read_failure, failure_schema)),
         /// How the run ends that the task starts; it is not executed.
         run: Given<'n, RunState> = given(choice(ENDS)),
@@ -74,8 +74,10 @@ record! {
     struct FailureFields<'n> as "a failure" {
         /// The message of the error.
         message: Word<'n> = required(text()),
-        /// The error class; default `transient`.
+        /// The error class; default `program_failed`.
         class: ErrorClass = choice(ErrorClass::ALL.map(ErrorClass::name)),
+        /// The exit code of its program.
+        exit_code: i32 = signed(1..=255),
     }
 }
 
@@ -213,13 +215,14 @@ fn span<'n>() -> impl Shape<'n, Value = Given<'n, Span>> {
     given(defined("span", custom(read, || json!({}))))
 }
 
-/// `"connection reset"`, a transient failure, or `{message: …, class: permanent}`.
+/// `"connection reset"`, the failure of a program, or `{message: …, class: permanent}`.
 fn read_failure(node: &Node, report: &mut Report<'_>) -> Option<Failure> {
     if !matches!(node.data, Data::Map(_)) {
-        return read::text(node, report).map(|word| Failure::transient(word.text));
+        return read::text(node, report).map(|word| Failure::of_program(word.text));
     }
     let fields = FailureFields::read(node, report)?;
-    Some(Failure::new(fields.class.unwrap_or(ErrorClass::Transient), fields.message?.text))
+    let class = fields.class.unwrap_or(ErrorClass::ProgramFailed);
+    Some(Failure { exit_code: fields.exit_code, ..Failure::new(class, fields.message?.text) })
 }
 
 fn failure_schema() -> Value {

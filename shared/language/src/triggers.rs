@@ -240,7 +240,7 @@ fn sensor_schema() -> Value {
 }
 
 fn read_sensor(node: &Node, report: &mut Report<'_>) -> Option<TriggerOn> {
-    let sensor = TaskType::of(TaskKind::Sensor);
+    let sensor = TaskType::of(&TaskKind::Sensor);
     let entries = read::entries(node, "a sensor", report)?;
     let findings = schema::check(&sensor.schema, node, sensor.kind.name(), Extent::Whole, &report.budget);
     report.extend(findings);

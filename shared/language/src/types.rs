@@ -1,10 +1,11 @@
 //! What the language knows about each task type: its settings, and how values reach them.
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
-use model::TaskKind;
+use model::{CustomType, TaskKind, TypeName};
 use schemars::{JsonSchema, schema_for};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::config::{
     Approval, BashFields, ChildWorkflow, Echo, Fail, FanIn, FanOut, Flaky, Http, Noop, PythonFields,
@@ -18,7 +19,7 @@ pub struct TaskType {
     /// The word after `type:`.
     pub kind: TaskKind,
     /// What it does, in a line.
-    pub summary: &'static str,
+    pub summary: Cow<'static, str>,
     /// The JSON Schema of its config.
     pub schema: Value,
     /// The settings that are programs or expressions: they are not templates, and values never become part of
@@ -40,12 +41,21 @@ pub enum Dialect {
 }
 
 impl TaskType {
-    /// What the language knows about a task type.
-    pub fn of(kind: TaskKind) -> &'static Self {
-        &TYPES[kind as usize]
+    /// What the language knows about a task type. Of a custom one, that is only how values reach its settings: the
+    /// schema is in the version that uses it.
+    pub fn of(kind: &TaskKind) -> &'static Self {
+        TYPES.iter().find(|task| task.kind == *kind).unwrap_or(&CUSTOM)
     }
 
-    fn new<Config: JsonSchema>(kind: TaskKind, summary: &'static str) -> Self {
+    /// What a file in `types/` says about a task type.
+    pub(crate) fn custom(name: &TypeName, custom: &CustomType) -> Self {
+        let summary = custom.description.clone().unwrap_or_else(|| "a custom task type".to_owned());
+        let (kind, schema) = (TaskKind::Custom(name.clone()), custom.config.clone());
+        Self { kind, summary: summary.into(), schema, programs: &[], urls: &[] }
+    }
+
+    fn new<Config: JsonSchema>(kind: &TaskKind, summary: &'static str) -> Self {
+        let (kind, summary) = (kind.clone(), summary.into());
         Self { kind, summary, schema: schema_for!(Config).to_value(), programs: &[], urls: &[] }
     }
 
@@ -55,16 +65,29 @@ impl TaskType {
         template::render_config(config, scope, self)
     }
 
+    /// Whether the setting of that name is code or files, in which `{{ … }}` means nothing.
+    pub fn is_code(&self, setting: &str) -> bool {
+        self.dialect(setting) == Some(Dialect::Code)
+    }
+
+    /// Whether a task of this type runs a program with the variables in `env`.
+    pub(crate) fn runs_commands(&self) -> bool {
+        self.programs.iter().any(|(_, dialect)| *dialect == Dialect::Shell)
+    }
+
     /// What the setting of that name is written in, if it is not a template.
     pub(crate) fn dialect(&self, setting: &str) -> Option<Dialect> {
         self.programs.iter().find(|(name, _)| *name == setting).map(|(_, dialect)| *dialect)
     }
 }
 
-static TYPES: LazyLock<Vec<TaskType>> =
-    LazyLock::new(|| TaskKind::ALL.iter().copied().map(describe).collect());
+static TYPES: LazyLock<Vec<TaskType>> = LazyLock::new(|| TaskKind::ALL.iter().map(describe).collect());
 
-fn describe(kind: TaskKind) -> TaskType {
+/// Stands for every custom type.
+static CUSTOM: LazyLock<TaskType> =
+    LazyLock::new(|| describe(&TaskKind::Custom(TypeName::new("custom.type").expect("it has a dot"))));
+
+fn describe(kind: &TaskKind) -> TaskType {
     match kind {
         TaskKind::Noop => TaskType::new::<Noop>(kind, "does nothing"),
         TaskKind::Echo => TaskType::new::<Echo>(kind, "returns its rendered config"),
@@ -94,17 +117,21 @@ fn describe(kind: TaskKind) -> TaskType {
             ..TaskType::new::<Http>(kind, "sends an HTTP request and returns the response")
         },
         TaskKind::Bash => TaskType {
-            programs: &[("command", Dialect::Shell)],
+            programs: &[("command", Dialect::Shell), ("files", Dialect::Code)],
             ..TaskType::new::<BashFields>(kind, "runs a command or script with bash")
         },
         TaskKind::Python => TaskType {
-            programs: &[("command", Dialect::Shell), ("code", Dialect::Code)],
-            ..TaskType::new::<PythonFields>(kind, "runs a command, a script or code with Python")
+            programs: &[("command", Dialect::Shell), ("code", Dialect::Code), ("files", Dialect::Code)],
+            ..TaskType::new::<PythonFields>(kind, "runs a command, a script, code or a function with Python")
+        },
+        TaskKind::Custom(_) => TaskType {
+            schema: json!({"type": "object"}),
+            ..TaskType::new::<Noop>(kind, "runs on workers that declare it")
         },
     }
 }
 
-/// All task types, in the order of the reference.
+/// All built-in task types, in the order of the reference.
 pub fn types() -> &'static [TaskType] {
     &TYPES
 }

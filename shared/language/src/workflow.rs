@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::callbacks::{CallbackParts, Callbacks, callbacks};
 use crate::concurrency::{self, ConcurrencyParts, MAX_RUNS};
+use crate::custom_type;
 use crate::dependencies;
 use crate::diagnostic::Report;
 use crate::fan;
@@ -14,6 +15,7 @@ use crate::inputs::{self, InputNames};
 use crate::library::Library;
 use crate::names;
 use crate::node::{Data, Node};
+use crate::queue::KnownQueues;
 use crate::read::{self, Word};
 use crate::schedule;
 use crate::schema::{self, Extent};
@@ -80,12 +82,13 @@ pub(crate) fn read<'n>(
 ) -> Option<(Word<'n>, Workflow)> {
     let parts = WorkflowParts::read(root, report)?;
     let tasks = parts.tasks.map(|node| read_tasks(node, library, report)).unwrap_or_default();
-    let workflow = complete(&parts, &tasks, report);
+    let workflow = complete(&parts, &tasks, library.queues(), report);
     let inputs = InputNames::of(&workflow.inputs);
     let names = Names::of_run(&inputs);
     parts.description.iter().for_each(|word| template::check_word(*word, &names, report));
     parts.all_callbacks().for_each(|callback| callback.check(Some(&names), report));
-    check_tasks(&tasks, &workflow, &inputs, report);
+    let defaults = parts.defaults.clone().unwrap_or_default();
+    check_tasks(&tasks, &workflow, (&inputs, &defaults, library.queues()), report);
     Some((parts.name?, workflow))
 }
 
@@ -97,7 +100,12 @@ impl<'n> WorkflowParts<'n> {
 }
 
 /// The finished workflow. Where something is missing, that was reported, and the workflow is not used.
-fn complete(parts: &WorkflowParts<'_>, tasks: &[TaskParts<'_>], report: &mut Report<'_>) -> Workflow {
+fn complete(
+    parts: &WorkflowParts<'_>,
+    tasks: &[TaskParts<'_>],
+    queues: &KnownQueues<'_>,
+    report: &mut Report<'_>,
+) -> Workflow {
     let name = parts.name.map(|word| word.text);
     let inputs = parts.inputs.clone().unwrap_or_default();
     let schedules = schedule::read(parts.schedule, parts.schedules, &inputs, report);
@@ -112,7 +120,7 @@ fn complete(parts: &WorkflowParts<'_>, tasks: &[TaskParts<'_>], report: &mut Rep
         name: name.unwrap_or_default().to_owned(),
         description: parts.description.map(|word| word.text.to_owned()),
         tags: parts.tags.iter().flatten().map(|tag| tag.text.to_owned()).collect(),
-        tasks: tasks.iter().map(|task| task.complete(&defaults)).collect(),
+        tasks: tasks.iter().map(|task| task.complete(&defaults, queues)).collect(),
         schedules,
         triggers: triggers.unwrap_or_default(),
         concurrency: limit,
@@ -120,6 +128,7 @@ fn complete(parts: &WorkflowParts<'_>, tasks: &[TaskParts<'_>], report: &mut Rep
         timeout_seconds: parts.timeout_seconds,
         deadline_seconds: parts.deadline_seconds.and_then(|given| given.value),
         callbacks: parts.all_callbacks().map(CallbackParts::complete).collect(),
+        types: custom_type::used_by(tasks, report),
         inputs,
     }
 }
@@ -143,7 +152,12 @@ fn read_tasks<'n>(node: &'n Node, library: &Library<'n>, report: &mut Report<'_>
     tasks
 }
 
-fn check_tasks(tasks: &[TaskParts<'_>], workflow: &Workflow, inputs: &InputNames, report: &mut Report<'_>) {
+fn check_tasks(
+    tasks: &[TaskParts<'_>],
+    workflow: &Workflow,
+    given: (&InputNames, &Settings, &KnownQueues<'_>),
+    report: &mut Report<'_>,
+) {
     check_duplicates(tasks, report);
     let upstream = dependencies::check(tasks, workflow, report);
     fan::check_in(tasks, report);
@@ -151,27 +165,33 @@ fn check_tasks(tasks: &[TaskParts<'_>], workflow: &Workflow, inputs: &InputNames
         if report.is_stopped() {
             break;
         }
-        let names = Names::of_task(inputs, &upstream, index);
-        check_task(task, &names, inputs, report);
+        let names = Names::of_task(given.0, &upstream, index);
+        check_task(task, &names, given, report);
         task.when.iter().for_each(|word| template::check_expression(*word, Some(&names), report));
         switch::check(&task.cases, &names, report);
         let Some(fan_out) = &task.fan_out else { continue };
         fan_out.for_each.iter().for_each(|word| template::check_expression(*word, Some(&names), report));
         let child = fan_out.task.iter();
-        child.for_each(|child| check_task(child, &names.with_item(), inputs, report));
+        child.for_each(|child| check_task(child, &names.with_item(), given, report));
     }
     report.user = None;
 }
 
 /// Reports what is wrong with the settings of a task, or of a fan-out's.
-fn check_task(task: &TaskParts<'_>, names: &Names<'_>, inputs: &InputNames, report: &mut Report<'_>) {
+fn check_task(
+    task: &TaskParts<'_>,
+    names: &Names<'_>,
+    (inputs, defaults, queues): (&InputNames, &Settings, &KnownQueues<'_>),
+    report: &mut Report<'_>,
+) {
     report.user = Some(task.at.clone());
     check_config(task, report);
+    task.check_queue(defaults, queues, report);
     task.description.iter().for_each(|word| template::check_word(*word, names, report));
     task.callbacks.iter().for_each(|callback| callback.check(Some(&Names::of_run(inputs)), report));
     // Which settings are templates and which are programs is known only with the type.
-    if let (Some(config), Some(kind)) = (&task.config, task.kind) {
-        template::check_config(config, TaskType::of(kind), Some(names), report);
+    if let (Some(config), Some(task)) = (&task.config, task.task_type()) {
+        template::check_config(config, task, Some(names), report);
     }
 }
 
@@ -186,19 +206,22 @@ fn check_duplicates<'n>(tasks: &[TaskParts<'n>], report: &mut Report<'_>) {
 }
 
 fn check_config(task: &TaskParts<'_>, report: &mut Report<'_>) {
-    let Some(kind) = task.kind else { return };
+    let Some(TaskType { kind, schema, .. }) = task.task_type() else { return };
     let nothing = || Node { data: Data::Map(Vec::new()), at: task.at.clone() };
     let config = task.config.clone().unwrap_or_else(nothing);
-    let mut findings =
-        schema::check(&TaskType::of(kind).schema, &config, kind.name(), Extent::Whole, &report.budget);
+    let mut findings = match &task.declared {
+        Some(declared) => declared.checks.findings(&config, Extent::Whole, &report.budget),
+        None => schema::check(schema, &config, kind.name(), Extent::Whole, &report.budget),
+    };
     for field in task::own_fields(kind) {
-        let misplaced =
-            findings.iter_mut().filter(|finding| finding.at.path.ends_with(&format!("config.{field}")));
+        let misplaced = findings
+            .iter_mut()
+            .filter(|finding| finding.at.path.to_string().ends_with(&format!("config.{field}")));
         misplaced
             .for_each(|finding| finding.hint = Some("put it beside `type`, not into `config`".to_owned()));
     }
     report.extend(findings);
-    if kind == TaskKind::Sensor {
+    if *kind == TaskKind::Sensor {
         triggers::check_sensor(&config, report);
     }
 }

@@ -10,8 +10,9 @@ use serde_saphyr::budget::BudgetBreach;
 use serde_saphyr::options::DuplicateKeyPolicy;
 use serde_saphyr::{Error, Location, Options, Spanned};
 
+use crate::allowance;
 use crate::diagnostic::Finding;
-use crate::node::{Data, Key, Node, Position};
+use crate::node::{Data, Key, Node, Path, Position};
 
 /// The maximum size of a file, in bytes.
 pub(crate) const MAX_BYTES: usize = 1024 * 1024;
@@ -69,6 +70,7 @@ fn options(duplicate_keys: DuplicateKeyPolicy) -> Options {
             max_events: 2 * MAX_NODES,
             max_documents: 1,
             max_merge_keys: MAX_MERGES,
+            max_total_scalar_bytes: MAX_BYTES + allowance::MAX_WORKFLOW,
         },
         alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: MAX_REPLAYED },
         duplicate_keys: duplicate_keys,
@@ -81,7 +83,7 @@ fn options(duplicate_keys: DuplicateKeyPolicy) -> Options {
 }
 
 fn located(mut root: Node, file: usize) -> Node {
-    root.locate(file, String::new());
+    root.locate(file, Path::default());
     root
 }
 
@@ -92,7 +94,11 @@ fn start_of(file: usize) -> Position {
 fn finding(file: usize, text: &str, error: &Error) -> Finding {
     let at =
         error.location().map_or_else(|| start_of(file), |location| Position { file, ..position(&location) });
-    match error.without_snippet() {
+    let mut cause = error.without_snippet();
+    while let Error::AliasError { error, .. } = cause {
+        cause = error;
+    }
+    match cause {
         Error::DuplicateMappingKey { key, .. } => {
             let message =
                 format!("the key `{}` appears twice in this mapping", key.as_deref().unwrap_or("?"));
@@ -102,7 +108,11 @@ fn finding(file: usize, text: &str, error: &Error) -> Finding {
             let message = format!("this is nested more than {MAX_DEPTH} levels deep, which is not allowed");
             Finding { at, message, hint: Some("keep such data elsewhere, or write it as a text".to_owned()) }
         }
-        Error::Budget { breach: BudgetBreach::Nodes { .. } | BudgetBreach::Events { .. }, .. } => {
+        Error::Budget {
+            breach:
+                BudgetBreach::Nodes { .. } | BudgetBreach::Events { .. } | BudgetBreach::ScalarBytes { .. },
+            ..
+        } => {
             let message = "the file holds more values than are allowed, aliases included".to_owned();
             Finding { at, message, hint: Some("split the workflow, or keep data elsewhere".to_owned()) }
         }

@@ -291,7 +291,7 @@ fn a_short_file_cannot_become_a_huge_workflow() {
     let compilation = compile(&files);
     assert!(compilation.definitions.is_empty());
     assert!(
-        reported(&compilation).contains("more than the 1048576 bytes allowed"),
+        reported(&compilation).contains("the workflow has more than the 4 MiB allowed"),
         "{}",
         reported(&compilation).len()
     );

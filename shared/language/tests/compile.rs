@@ -51,6 +51,24 @@ fn a_broken_task_is_reported_to_its_users_and_stops_no_others() {
 }
 
 #[test]
+fn a_network_that_no_worker_can_enforce_is_rejected_with_what_to_use_instead() {
+    let program = |network: &str| {
+        let task = format!("{{name: x, type: bash, network: {network}, config: {{command: 'true'}}}}");
+        reported(&compile(&[workflow("a", &format!("name: a\ntasks: [{task}]\n"))])).join("\n")
+    };
+    for network in ["none", "shared"] {
+        assert_eq!(program(network), "");
+    }
+    for network in ["internet", "internal"] {
+        let problem = program(network);
+        for part in [&format!("`network: {network}` is not supported"), "use `none`, or a queue"] {
+            assert!(problem.contains(part), "{problem}");
+        }
+    }
+    assert!(program("intern").contains("`intern` is not one of the values allowed here"));
+}
+
+#[test]
 fn what_a_reusable_task_lacks_is_reported_at_its_use() {
     let files = [
         task("call", "name: call\ntype: http\nconfig: {body: '{{ outputs.first }}'}\n"),

@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 fn read<T: DeserializeOwned>(name: &str, config: Value) -> Result<T, ConfigError> {
-    config::read(TaskKind::named(name).unwrap(), config)
+    config::read(&TaskKind::named(name).unwrap(), config)
 }
 
 #[test]
@@ -66,13 +66,49 @@ fn a_process_has_exactly_one_program() {
         (bash.env["N"].as_str(), bash.env["B"].as_str(), bash.args.join(" ").as_str()),
         ("5", "true", "a 1")
     );
-    let Python(python) = read("python", json!({"code": "print()"})).unwrap();
-    assert_eq!(python.program, Program::Code("print()".to_owned()));
+    let python: Python = read("python", json!({"code": "print()"})).unwrap();
+    assert_eq!(python.process.program, Program::Code("print()".to_owned()));
+    assert_eq!(python.environment, Default::default());
+    assert!(read::<Python>("python", json!({"code": "print()", "function": "a:b"})).is_err());
+}
+
+#[test]
+fn a_function_has_values_for_its_parameters_and_packages() {
+    let config = json!({
+        "function": "a.b:C.run", "kwargs": {"n": [1, {"x": null}]}, "requirements": ["pandas==2.2"],
+        "requirements_file": "requirements.txt", "python_version": "3.12",
+    });
+    let Python { process, environment } = read("python", config).unwrap();
+    let Program::Function(function, kwargs) = process.program else { panic!("it is a function") };
+    assert_eq!((function.as_str(), &kwargs["n"]), ("a.b:C.run", &json!([1, {"x": null}])));
+    assert_eq!((environment.requirements.len(), environment.version.as_deref()), (1, Some("3.12")));
+    for wrong in [
+        json!({"function": "run"}),
+        json!({"function": "a:b()"}),
+        json!({"function": "a/b:run"}),
+        json!({"function": "{{ inputs.f }}"}),
+        json!({"function": "a:b", "python_version": "latest"}),
+        json!({"function": "a:b", "python_version": 3.10}),
+        json!({"function": "a:b", "requirements": ["--index-url=x"]}),
+        json!({"function": "a:b", "requirements": ["a\n--index-url=x"]}),
+        json!({"function": "a:b", "requirements_file": "../x"}),
+        json!({"function": "a:b", "files": {"/etc/x": ""}}),
+        json!({"code": "pass", "kwargs": {"n": 1}}),
+    ] {
+        assert!(read::<Python>("python", wrong.clone()).is_err(), "{wrong}");
+    }
+}
+
+#[test]
+fn files_of_a_program_are_no_templates() {
+    let config = json!({"script": "a.py", "files": {"a.py": "print('{{ inputs.nope }}', '{% if')"}});
+    let rendered = TaskType::of(&TaskKind::Python).render(&config, &Default::default()).unwrap();
+    assert_eq!(rendered, config);
 }
 
 #[test]
 fn an_expression_is_no_template() {
-    let transform = TaskType::of(TaskKind::Transform);
+    let transform = TaskType::of(&TaskKind::Transform);
     let config = json!({"expression": "{'a': {'{{': inputs.nope}}"});
     let rendered = transform.render(&config, &Default::default()).unwrap();
     assert_eq!(rendered, config);
@@ -141,4 +177,14 @@ fn what_a_template_gave_is_checked_again() {
         reported("approval", json!({"approvers": "ann", "fields": {"n": {"type": "float"}}})),
     ];
     insta::assert_snapshot!(all.join("\n"));
+}
+
+#[test]
+fn a_script_that_an_input_names_stays_in_its_folder() {
+    for kind in ["bash", "python"] {
+        for path in ["../x.sh", "/etc/profile", "a/../../x.sh", ".."] {
+            let error = read::<Value>(kind, json!({"script": path})).unwrap_err().to_string();
+            assert!(error.contains("script"), "{kind} {path}: {error}");
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! Every file in `golden/` against what a person is reported about it.
 //!
-//! `invalid/` holds one mistake or a few per file, `valid/` whole workflows, `tasks/` and `templates/` the reusable
-//! tasks and workflow templates that both may use, `invalid-templates/` templates with mistakes. After a change, accept the snapshots and read them as a user would.
+//! `invalid/` holds one mistake or a few per file, `valid/` whole workflows, `tasks/`, `templates/` and `queues/` the
+//! reusable tasks, workflow templates and queues that both may use, `invalid-templates/` templates with mistakes. After a change, accept the snapshots and read them as a user would.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -32,6 +32,7 @@ fn sources(name: &str, kind: FileKind, shown: &str) -> Vec<SourceFile> {
 fn each(name: &str, kind: FileKind, shown: &str, mut check: impl FnMut(&str, &[SourceFile])) {
     let mut library = sources("tasks", FileKind::Task, "tasks");
     library.extend(sources("templates", FileKind::Template, "templates"));
+    library.extend(sources("queues", FileKind::Queue, "queues"));
     let mut settings = insta::Settings::clone_current();
     settings.set_snapshot_path(folder("snapshots"));
     settings.set_prepend_module_to_snapshot(false);

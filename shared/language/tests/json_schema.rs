@@ -47,13 +47,15 @@ fn problems(kind: FileKind, document: &Value) -> Vec<String> {
             let texts = texts(&format!("shared/language/tests/golden/{folder}")).into_iter();
             texts.map(move |(path, text)| SourceFile { path, kind, text })
         };
-        files("tasks", FileKind::Task).chain(files("templates", FileKind::Template)).collect()
+        let shared = files("tasks", FileKind::Task).chain(files("templates", FileKind::Template));
+        shared.chain(files("queues", FileKind::Queue)).collect()
     });
     let mut files = vec![SourceFile { path: "edited".to_owned(), kind, text: document.to_string() }];
     // The one builds on the other.
     let extended = if files[0].text.contains("nightly") { &["ingest", "nightly"][..] } else { &["ingest"] };
     let is_used = |file: &&SourceFile| match file.kind {
         FileKind::Task => kind != FileKind::Task && files[0].text.contains(&file.path),
+        FileKind::Queue => true,
         _ => is_heir(document) && document["name"] != file.path && extended.contains(&file.path.as_str()),
     };
     let used: Vec<SourceFile> = LIBRARY.iter().filter(is_used).cloned().collect();
@@ -131,10 +133,13 @@ fn every_valid_file_and_every_example_is_accepted() {
         ("shared/language/tests/golden/valid", Schema::Workflow),
         ("shared/language/tests/golden/tasks", Schema::Task),
         ("shared/language/tests/golden/templates", Schema::Template),
+        ("shared/language/tests/golden/queues", Schema::Queue),
         ("workflows/graphs", Schema::Workflow),
         ("workflows/tasks", Schema::Task),
         ("workflows/templates", Schema::Template),
         ("workflows/tests", Schema::Test),
+        ("workflows/types", Schema::Type),
+        ("workflows/queues", Schema::Queue),
     ];
     for (folder, schema) in folders {
         let validator = validator(schema);
@@ -309,7 +314,7 @@ fn names_are_as_long_and_as_odd_as_the_language_allows() {
         for document in [
             json!({"name": "a", "tasks": [{"name": name, "type": "noop"}]}),
             json!({"name": name, "tasks": [{"name": "a", "type": "noop"}]}),
-            json!({"name": "a", "tasks": [{"name": "a", "type": "noop", "queue": name}]}),
+            json!({"name": "a", "tasks": [{"name": "a", "type": "noop", "pool": name}]}),
             json!({"name": "a", "inputs": {name: {"type": "string"}}, "tasks": [{"name": "a", "type": "noop"}]}),
             json!({"name": "a", "tasks": [{"name": "a", "type": "wait_for_signal", "config": {"signal": name}}]}),
         ] {

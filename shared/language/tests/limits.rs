@@ -207,7 +207,150 @@ fn a_long_command_is_read_soon() {
             "name: a\ninputs: {{v: {{type: string}}}}\ntasks: [{{name: x, type: bash, config: {{command: '{text}'}}}}]\n"
         )
     };
-    assert_eq!(problems(command(&"{{ inputs.v }} -eq ".repeat(20_000))), 0);
+    assert_eq!(problems(command(&format!("echo {}", "{{ inputs.v }} -eq ".repeat(20_000)))), 0);
     assert_ne!(problems(command(&"$(( {{ inputs.v }} ".repeat(20_000))), 0);
     assert_eq!(problems(command(&"{{ ".repeat(200_000))), 0);
+}
+
+fn file(kind: FileKind, path: &str, text: String) -> SourceFile {
+    SourceFile { path: path.to_owned(), kind, text }
+}
+
+/// The first problem of files that come to more than they may when what they share is written out.
+#[track_caller]
+fn excess(files: &[SourceFile]) -> String {
+    let compiled = compile(files);
+    let first = compiled.diagnostics.first().expect("it is refused").to_string();
+    assert!(first.contains("each use of something shared is written out"), "{first:.300}");
+    first
+}
+
+const IN_WORKFLOW: &str =
+    "the workflow has more than the 4 MiB allowed (split the workflow, or keep data elsewhere)";
+const TOGETHER: &str = "the workflows have more than the 16 MiB allowed together (send fewer files at a time, or keep data elsewhere)";
+
+#[test]
+fn the_uses_of_a_reusable_task_have_a_limit_together() {
+    let with = |bytes: usize, uses: usize, entry: &dyn Fn(usize) -> String| {
+        let big = format!("{{name: big, type: echo, config: {{value: {}}}}}", "x".repeat(bytes));
+        let entries: Vec<String> = (0..uses).map(entry).collect();
+        let tasks = entries.join("\n");
+        [
+            file(FileKind::Task, "tasks/big.yaml", big),
+            file(FileKind::Workflow, "graphs/a.yaml", format!("name: a\ntasks:\n{tasks}\n")),
+        ]
+    };
+    let task = |number: usize| format!("- {{task: big, name: t{number}}}");
+    assert_eq!(compile(&with(1_000, 3_000, &task)).definitions.len(), 1);
+    let error = excess(&with(500_000, 10_000, &task));
+    assert!(
+        error.starts_with("graphs/a.yaml:11:10: tasks[8].task: ") && error.ends_with(IN_WORKFLOW),
+        "{error}"
+    );
+    for child in ["big", "{task: big}"] {
+        let entry =
+            |number: usize| format!("- {{name: t{number}, type: fan_out, for_each: '[1]', task: {child}}}");
+        let error = excess(&with(500_000, 10_000, &entry));
+        assert!(error.starts_with("graphs/a.yaml:11:") && error.ends_with(IN_WORKFLOW), "{error}");
+    }
+    // A template may use them too.
+    let [big, uses] = with(500_000, 10_000, &task);
+    let template = file(FileKind::Template, "templates/a.yaml", uses.text);
+    assert!(excess(&[big, template]).starts_with("templates/a.yaml:11:10: tasks[8].task: "));
+}
+
+#[test]
+fn the_uses_of_a_script_have_a_limit_together() {
+    let with = |uses: usize| {
+        let tasks =
+            (0..uses).map(|n| format!("  - {{name: t{n}, type: bash, config: {{script: long.sh}}}}\n"));
+        let text = format!("name: a\ntasks:\n{}", tasks.collect::<String>());
+        [
+            file(FileKind::Script, "long.sh", "x".repeat(200_000)),
+            file(FileKind::Workflow, "graphs/a.yaml", text),
+        ]
+    };
+    assert_eq!(compile(&with(20)).definitions.len(), 1);
+    let error = excess(&with(10_000));
+    assert!(error.starts_with("graphs/a.yaml:1:7: name: ") && error.ends_with(IN_WORKFLOW), "{error}");
+}
+
+#[test]
+fn the_uses_of_a_template_have_a_limit_together() {
+    let with = |uses: usize| {
+        let long = "x".repeat(500_000);
+        let text = format!("name: base\ntasks: [{{name: x, type: echo, config: {{value: {long}}}}}]\n");
+        let mut files = vec![file(FileKind::Template, "templates/base.yaml", text)];
+        let extending = |n| {
+            file(
+                FileKind::Workflow,
+                &format!("graphs/w{n:05}.yaml"),
+                format!("name: w{n:05}\nextends: base\n"),
+            )
+        };
+        files.extend((0..uses).map(extending));
+        files
+    };
+    assert_eq!(compile(&with(30)).definitions.len(), 30);
+    let (files, error) = (with(5_000), excess(&with(5_000)));
+    assert!(error.starts_with("graphs/w00033.yaml:2:10: extends: ") && error.ends_with(TOGETHER), "{error}");
+    // Each workflow without its part has a problem: none is used as if it were whole.
+    let compiled = compile(&files);
+    assert_eq!((compiled.definitions.len(), compiled.diagnostics.len()), (33, 5_000 - 33));
+}
+
+#[test]
+fn the_uses_of_a_custom_type_have_a_limit_together() {
+    let long = "x".repeat(500_000);
+    let text = format!("{{name: t.x, queue: gpu, config: {{type: object, description: {long}}}}}");
+    let queue = file(FileKind::Queue, "queues/gpu.yaml", "{name: gpu, kind: pool}".to_owned());
+    let mut files = vec![queue, file(FileKind::Type, "types/t.x.yaml", text)];
+    let using = |n| format!("{{name: w{n:05}, tasks: [{{name: a, type: t.x}}, {{name: b, type: t.x}}]}}");
+    files.extend((0..5_000).map(|n| file(FileKind::Workflow, &format!("graphs/w{n:05}.yaml"), using(n))));
+    let error = excess(&files);
+    assert!(error.starts_with("graphs/w00033.yaml:1:24: tasks[0]: ") && error.ends_with(TOGETHER), "{error}");
+}
+
+#[test]
+fn the_uses_of_an_alias_have_a_limit_together() {
+    let with = |bytes: usize, uses: usize| {
+        // Of one anchor, there may be ten aliases on average.
+        let others: String = (0..=uses / 10).map(|n| format!("    - &b{n} x\n")).collect();
+        let (long, uses) = ("x".repeat(bytes), "    - *a\n".repeat(uses));
+        format!(
+            "name: a\ntasks:\n- name: a\n  type: echo\n  config:\n    value:\n{others}    - &a {long}\n{uses}"
+        )
+    };
+    assert_eq!(messages(with(10_000, 300)), [""; 0]);
+    assert!(messages(with(50_000, 5_000))[0].contains("aliases included"));
+    let files = |number: usize| {
+        file(
+            FileKind::Workflow,
+            &format!("{number}"),
+            with(50_000, 60).replace("name: a\ntasks", &format!("name: a{number}\ntasks")),
+        )
+    };
+    let error = excess(&(0..18).map(files).collect::<Vec<_>>());
+    assert!(error.ends_with(TOGETHER), "{error}");
+}
+
+#[test]
+fn a_long_key_or_module_takes_no_memory_for_each_part_of_it() {
+    let parts: String = (0..40_000).map(|n| format!("u{n}: 1, ")).collect();
+    let long = "k".repeat(200_000);
+    let key =
+        format!("name: x\ntasks:\n- name: a\n  type: noop\n  config:\n    ? {long}\n    : {{{parts}}}\n");
+    let keys = messages(key);
+    assert!(keys.len() <= 101 && keys[0].contains("kkkkk"), "{} {:.100}", keys.len(), keys[0]);
+    let python = format!(
+        "{{name: a, tasks: [{{name: a, type: python, config: {{function: 'a{}:f'}}}}]}}",
+        ".a".repeat(200_000)
+    );
+    let script = file(FileKind::Script, "a.py", "x".to_owned());
+    let compiled = compile(&[script, file(FileKind::Workflow, "inline", python)]);
+    assert!(
+        compiled.diagnostics[0].message.contains("more than the 255 allowed"),
+        "{:.200}",
+        compiled.diagnostics[0].message
+    );
 }

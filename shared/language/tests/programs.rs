@@ -30,7 +30,7 @@ fn scope(value: &Value) -> Scope {
 }
 
 fn rendered(config: Value, value: &Value) -> Value {
-    TaskType::of(TaskKind::Bash).render(&config, &scope(value)).unwrap()
+    TaskType::of(&TaskKind::Bash).render(&config, &scope(value)).unwrap()
 }
 
 /// What bash writes when it runs the command with the value as `inputs.v`.
@@ -85,8 +85,8 @@ fn what_is_no_text_comes_as_json() {
 #[test]
 fn variables_are_named_one_after_another_around_those_of_the_user() {
     let env = json!({"EBB_VALUE_2": "mine", "A": "{{ inputs.v }}"});
-    let config = rendered(json!({"command": "{{ inputs.v }} '{{ inputs.v }}'", "env": env}), &json!(5));
-    assert_eq!(config["command"], r#""${EBB_VALUE_1}" ''"${EBB_VALUE_3}"''"#);
+    let config = rendered(json!({"command": "echo {{ inputs.v }} '{{ inputs.v }}'", "env": env}), &json!(5));
+    assert_eq!(config["command"], r#"echo "${EBB_VALUE_1}" ''"${EBB_VALUE_3}"''"#);
     assert_eq!(config["env"], json!({"EBB_VALUE_1": "5", "EBB_VALUE_2": "mine", "EBB_VALUE_3": "5", "A": 5}));
 }
 
@@ -98,14 +98,14 @@ fn the_text_of_programs_stays_as_it_is() {
         "f\"{{}} {{{x}}}\" {'a': {'b': 1}} {% if %} {% raw %}",
     ] {
         let config = json!({"command": text, "code": text});
-        assert_eq!(TaskType::of(TaskKind::Python).render(&config, &scope(&json!(1))).unwrap(), config);
+        assert_eq!(TaskType::of(&TaskKind::Python).render(&config, &scope(&json!(1))).unwrap(), config);
     }
 }
 
 #[test]
 fn a_value_that_is_missing_is_explained() {
     let config = json!({"command": "echo {{ inputs.nope }}"});
-    let error = TaskType::of(TaskKind::Bash).render(&config, &scope(&json!(1))).unwrap_err().to_string();
+    let error = TaskType::of(&TaskKind::Bash).render(&config, &scope(&json!(1))).unwrap_err().to_string();
     assert_eq!(error, "command: `inputs` has no `nope` (choose from `v`)");
 }
 
@@ -145,7 +145,7 @@ proptest! {
     #[test]
     fn no_command_makes_the_renderer_panic_and_no_value_enters_its_text(text in almost_command()) {
         let config = json!({"command": text, "code": text});
-        if let Ok(rendered) = TaskType::of(TaskKind::Python).render(&config, &scope(&json!("secret"))) {
+        if let Ok(rendered) = TaskType::of(&TaskKind::Python).render(&config, &scope(&json!("secret"))) {
             prop_assert!(!rendered["command"].as_str().unwrap().contains("secret"));
             prop_assert_eq!(&rendered["code"], &config["code"]);
         }

@@ -34,7 +34,7 @@ fn a_child_sees_its_item_and_its_index() {
 #[test]
 fn a_command_line_gets_items_and_secrets_as_environment() {
     let config = json!({"command": "send {{ item.name }} '{{ secrets.KEY }}' {{ index .Tags 0 }}"});
-    let rendered = TaskType::of(TaskKind::Bash).render(&config, &scope()).unwrap();
+    let rendered = TaskType::of(&TaskKind::Bash).render(&config, &scope()).unwrap();
     assert_eq!(rendered["env"], json!({"EBB_VALUE_1": "a b", "EBB_VALUE_2": "hush"}));
     assert!(rendered["command"].as_str().unwrap().ends_with(" {{ index .Tags 0 }}"));
 }

@@ -145,7 +145,7 @@ fn every_string_is_rendered_and_nothing_else() {
 
 #[test]
 fn values_put_into_urls_are_encoded() {
-    let http = TaskType::of(TaskKind::Http);
+    let http = TaskType::of(&TaskKind::Http);
     let url = |template: &str| http.render(&json!({"url": template}), &scope()).unwrap()["url"].clone();
     assert_eq!(
         url("https://x/{{ inputs.name }}?n={{ inputs.n }}"),
@@ -246,7 +246,7 @@ proptest! {
         for template in [text, wrapped] {
             let config = json!({"url": template});
             drop(render(&config, &scope()));
-            drop(TaskType::of(TaskKind::Http).render(&config, &scope()));
+            drop(TaskType::of(&TaskKind::Http).render(&config, &scope()));
         }
     }
 }

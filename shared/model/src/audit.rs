@@ -1,8 +1,8 @@
-//! What the rows of a run come to, for putting right what was noted beside them.
+//! What the rows of a run add up to, for repairs of its counters.
 
 use crate::{Counts, TaskIndex};
 
-/// What the rows of a run come to.
+/// What the rows of a run add up to.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Audit {
     /// How many tasks are in each state.

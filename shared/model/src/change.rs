@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::{Event, Failure, Instant, Message, Run, Task, TaskIndex, TaskState, Timer, WorkerId};
+use crate::{Event, Failure, Instant, Message, Offer, Run, Task, TaskIndex, TaskState, Timer, WorkerId};
 
 /// The rows that a decision about one run writes. Rows carry the revision they were read at; the store
 /// writes each only over that revision.
@@ -36,6 +36,10 @@ pub struct Changes {
     pub shares_ended: Vec<(TaskIndex, bool)>,
     /// Tasks that no longer wait for a shared task of another run.
     pub waits_over: Vec<TaskIndex>,
+    /// Dispatched tasks that remote workers may take, in place of earlier offers of these tasks.
+    pub offers: Vec<Offer>,
+    /// Tasks that are no longer offered to remote workers.
+    pub withdrawn_offers: Vec<TaskIndex>,
     /// Messages that must be published after the commit, even if this process dies.
     pub outbox: Vec<Message>,
     /// When the sweep should look at the run again; none once it has ended.
@@ -83,4 +87,6 @@ pub struct AttemptRecord {
     pub failure: Option<Failure>,
     /// Whether another attempt follows and why, in words.
     pub decision: String,
+    /// When the next attempt may begin, if this one is followed by another.
+    pub next_attempt_at: Option<Instant>,
 }

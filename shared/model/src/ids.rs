@@ -57,6 +57,8 @@ pub struct TenantId(pub i32);
 impl TenantId {
     /// The tenant that exists from the first migration on.
     pub const DEFAULT: TenantId = TenantId(1);
+    /// The name of that tenant.
+    pub const DEFAULT_NAME: &str = "default";
 }
 
 /// Names one immutable version of a workflow across all tenants.

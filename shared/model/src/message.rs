@@ -16,7 +16,7 @@ use crate::{
 };
 
 pub use lifecycle::{RunFinished, TaskFinished};
-pub use polls::{PollDue, Watch};
+pub use polls::{PollDue, PollTarget};
 pub use topic::Topic;
 pub use workers::{WorkerHeartbeat, WorkerKill, WorkerRegistered};
 
@@ -294,10 +294,10 @@ pub struct TimerArmed {
     pub wake_at: Instant,
 }
 
-/// Why a body is not one of our messages.
+/// Why a body is not an Ebbflow message.
 #[derive(Debug, thiserror::Error)]
 pub enum DecodeError {
-    /// The type is not one of ours.
+    /// The type is not one of Ebbflow.
     #[error("unknown message type `{0}`")]
     UnknownType(String),
     /// The data does not fit the type.
@@ -345,8 +345,8 @@ impl Message {
             Self::SharedFinished(body) => Some(body.owner.run),
             Self::CallbackDue(body) => Some(body.run),
             Self::Notice(body) => Some(body.run),
-            Self::PollDue(PollDue { watch: Watch::Task { key, .. }, .. }) => Some(key.run),
-            Self::PollDue(PollDue { watch: Watch::Trigger { .. }, .. }) => None,
+            Self::PollDue(PollDue { target: PollTarget::Task { key, .. }, .. }) => Some(key.run),
+            Self::PollDue(PollDue { target: PollTarget::Trigger { .. }, .. }) => None,
             Self::RunFinished(body) => Some(body.run),
             Self::TaskFinished(body) => Some(body.run),
             Self::ConcurrencyGroupFreed(_)

@@ -244,6 +244,37 @@ impl Parent {
 }
 
 impl Run {
+    /// A run that is about to be created, with that many tasks.
+    pub fn new(
+        id: RunId,
+        tenant: TenantId,
+        workflow: &str,
+        version: VersionId,
+        tasks: u32,
+        created_at: Instant,
+    ) -> Self {
+        Self {
+            id,
+            tenant,
+            workflow: workflow.to_owned(),
+            version,
+            state: RunState::Queued,
+            revision: 0,
+            counts: Counts::all_pending(tasks),
+            failures: 0,
+            events: 0,
+            created_at,
+            started_at: None,
+            finished_at: None,
+            error: None,
+            parent: None,
+            depth: 0,
+            concurrency_group: None,
+            waiting: false,
+            priority: 0,
+        }
+    }
+
     /// How the run has ended, if it has. It depends on the run's tasks alone.
     pub fn end(&self) -> Option<End> {
         if self.counts.unfinished() > 0 {

@@ -1,7 +1,7 @@
 //! Slots and wait queues: how many tasks may be under way at the same time, and which is next.
 //!
 //! A task holds a **slot** from when its work message may be published until it ends or only waits. A **limit** has a
-//! number of slots: of a queue, a tenant, a workflow or a pool. A task that finds none free waits in the limit's **wait
+//! number of slots: of a queue, a tenant, a workflow, a pool or a circuit breaker. A task that finds none free waits in the limit's **wait
 //! queue**. It is read in the order of its ids, and these encode round-robin: tenants take turns, however many tasks
 //! each of them has there. A backfill takes turns of its own, fewer of them than the live tasks of its tenant.
 
@@ -23,6 +23,9 @@ const STEP_MILLISECONDS: i64 = 60_000;
 /// What slots are counted for, in the order in which a task that finds several of them full waits.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Limit {
+    /// The attempts of a task that its circuit breaker lets through. It comes first, so that a task which waits for it holds no
+    /// slot of anything else.
+    Breaker(TenantId, String),
     /// The tasks that name a pool.
     Pool(TenantId, String),
     /// The tasks of a workflow that has a maximum.
@@ -34,9 +37,13 @@ pub enum Limit {
 }
 
 impl Limit {
+    /// Every kind, in order.
+    pub const KINDS: [&str; 5] = ["breaker", "pool", "queue", "tenant", "workflow"];
+
     /// What it limits: the name used in rows and API responses.
     pub fn kind(&self) -> &'static str {
         match self {
+            Self::Breaker(..) => "breaker",
             Self::Pool(..) => "pool",
             Self::Workflow(..) => "workflow",
             Self::Tenant(_) => "tenant",
@@ -47,7 +54,10 @@ impl Limit {
     /// The tenant that it belongs to; none if all tenants share it.
     pub fn tenant(&self) -> Option<TenantId> {
         match self {
-            Self::Pool(tenant, _) | Self::Workflow(tenant, _) | Self::Tenant(tenant) => Some(*tenant),
+            Self::Breaker(tenant, _)
+            | Self::Pool(tenant, _)
+            | Self::Workflow(tenant, _)
+            | Self::Tenant(tenant) => Some(*tenant),
             Self::Queue(_) => None,
         }
     }
@@ -55,7 +65,9 @@ impl Limit {
     /// The name of what it limits; empty for a tenant.
     pub fn name(&self) -> &str {
         match self {
-            Self::Pool(_, name) | Self::Workflow(_, name) | Self::Queue(name) => name,
+            Self::Breaker(_, name) | Self::Pool(_, name) | Self::Workflow(_, name) | Self::Queue(name) => {
+                name
+            }
             Self::Tenant(_) => "",
         }
     }
@@ -63,6 +75,7 @@ impl Limit {
     /// The limit of that kind, tenant and name.
     pub fn of(kind: &str, tenant: Option<TenantId>, name: &str) -> Option<Self> {
         match (kind, tenant) {
+            ("breaker", Some(tenant)) => Some(Self::Breaker(tenant, name.into())),
             ("pool", Some(tenant)) => Some(Self::Pool(tenant, name.into())),
             ("workflow", Some(tenant)) => Some(Self::Workflow(tenant, name.into())),
             ("tenant", Some(tenant)) => Some(Self::Tenant(tenant)),
@@ -76,7 +89,8 @@ impl Limit {
         match self {
             Self::Pool(..) => Some(10),
             Self::Queue(_) => Some(512),
-            Self::Workflow(..) | Self::Tenant(_) => None,
+            // A closed breaker lets everything through.
+            Self::Breaker(..) | Self::Workflow(..) | Self::Tenant(_) => None,
         }
     }
 
@@ -84,11 +98,6 @@ impl Limit {
     pub fn is_soft(&self) -> bool {
         matches!(self, Self::Queue(_))
     }
-}
-
-/// Whether remote workers serve a queue: they fetch its tasks, and nothing is pushed.
-pub fn is_remote(queue: &str) -> bool {
-    queue == "remote" || queue.starts_with("remote-")
 }
 
 /// A limit that a task needs a slot of, and how many there are if its workflow says so.
@@ -129,8 +138,14 @@ impl SlotRequest {
 
     /// Its order within its group, lowest first. All tasks age alike, so it does not change while they wait.
     pub fn rank(&self) -> i64 {
-        self.since.timestamp_millis() - i64::from(self.priority) * STEP_MILLISECONDS
+        rank(self.since, self.priority)
     }
+}
+
+/// The order of a task within its fairness group, lowest first: since when it waits, and by its priority earlier or
+/// later. All tasks age alike, so it never changes.
+pub fn rank(since: Instant, priority: i32) -> i64 {
+    since.timestamp_millis() - i64::from(priority) * STEP_MILLISECONDS
 }
 
 /// A task that gives up its slots, or its place in a wait queue.

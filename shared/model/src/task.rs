@@ -179,7 +179,8 @@ pub enum TaskEvent {
         /// Whether another attempt follows.
         retry: bool,
     },
-    /// Its worker had to stop before the attempt ended: the next attempt follows, and no retry is used.
+    /// Its worker had to stop before the attempt ended, or its breaker kept the attempt from beginning: the next attempt
+    /// follows, and no retry is used.
     HandedBack {
         /// The attempt that did not end.
         attempt: u32,
@@ -312,7 +313,7 @@ impl Task {
                     S::Failed
                 }
             }
-            (S::Running, E::HandedBack { attempt }) if *attempt == current => S::Queued,
+            (S::Dispatched | S::Running, E::HandedBack { attempt }) if *attempt == current => S::Queued,
             (from, E::GivenUp { .. }) if from.is_begun() => S::Failed,
             (S::Pending, E::UpstreamFailed) => S::UpstreamFailed,
             (S::Pending | S::Sleeping, E::Skipped) => S::Skipped,

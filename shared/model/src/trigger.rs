@@ -106,24 +106,24 @@ pub struct Pacing {
 
 impl Pacing {
     /// The time to the next poll, after a number of polls that each grew it.
-    pub fn delay(&self, looks: u32) -> TimeDelta {
+    pub fn delay(&self, polls: u32) -> TimeDelta {
         let longest = f64::from(self.max_interval_seconds.max(self.interval_seconds));
-        let grown = f64::from(self.interval_seconds) * self.factor.powi(looks.min(1_000) as i32);
+        let grown = f64::from(self.interval_seconds) * self.factor.powi(polls.min(1_000) as i32);
         TimeDelta::milliseconds((grown.min(longest) * 1_000.0) as i64)
     }
 
     /// When a sensor that began to poll at `began` polls next after `now`: it follows from these two alone.
     pub fn next_poll(&self, began: Instant, now: Instant) -> Instant {
-        let (mut at, mut looks) = (began, 0);
+        let (mut at, mut polls) = (began, 0);
         while at <= now {
-            let (delay, longer) = (self.delay(looks), self.delay(looks + 1));
+            let (delay, longer) = (self.delay(polls), self.delay(polls + 1));
             if delay == longer {
                 // From here on, all delays are the same.
                 let passed = (now - at).num_milliseconds() / delay.num_milliseconds().max(1);
                 return at + delay * i32::try_from(passed + 1).unwrap_or(i32::MAX);
             }
             at += delay;
-            looks += 1;
+            polls += 1;
         }
         at
     }

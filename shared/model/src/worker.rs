@@ -1,11 +1,13 @@
 //! How workers describe themselves, and the commands they receive.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
-use crate::Instant;
+use crate::{Abilities, Instant, Labels, TenantId};
 
 /// How a worker describes itself when it registers.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct WorkerFacts {
     /// The function that it is an instance of.
     #[serde(default = "WorkerFacts::usual_function")]
@@ -22,6 +24,43 @@ pub struct WorkerFacts {
     /// Its breakers that are open, by tenant, host and port.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub breakers: Vec<OpenBreaker>,
+    /// What a remote worker reports about itself; none for our own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remote: Option<RemoteFacts>,
+}
+
+/// What a remote worker reports about itself.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct RemoteFacts {
+    /// The tenant whose tasks it takes.
+    pub tenant: TenantId,
+    /// The name that it chose, unique per process.
+    pub name: String,
+    /// The maximum number of attempts that it executes at the same time.
+    pub slots: u32,
+    /// The labels that tasks may require.
+    #[serde(default, skip_serializing_if = "Labels::is_empty")]
+    pub labels: Labels,
+    /// The names of the task types that it can run; none for any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub types: Option<Vec<String>>,
+    /// How much of its machine is in use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<ResourceUsage>,
+}
+
+/// How much of a machine is in use, each as a share from 0 to 1.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct ResourceUsage {
+    /// The share of its processors.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<f64>,
+    /// The share of its memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<f64>,
+    /// The share of its disk.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk: Option<f64>,
 }
 
 /// A breaker that is open: calls to its host failed repeatedly, so the worker makes none for a while.
@@ -33,6 +72,13 @@ pub struct OpenBreaker {
     pub since: Instant,
     /// When the next call shows whether the host is back.
     pub until: Instant,
+}
+
+impl RemoteFacts {
+    /// What decides which tasks of its queue it may lease.
+    pub fn abilities(&self) -> Abilities {
+        Abilities { labels: self.labels.clone(), types: self.types.clone().map(BTreeSet::from_iter) }
+    }
 }
 
 impl WorkerFacts {

@@ -3,11 +3,17 @@
 //! Only `language` builds one from what a person wrote. Its serialized form is stored in `versions.definition`, and the
 //! content hash is computed from it.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::message::CALLBACK_QUEUE;
 use crate::schedule::{Schedule, one_or_many};
-use crate::{BackfillId, Pacing, RetryPolicy, TaskKind, Trigger};
+use crate::{
+    BackfillId, CustomType, FanIn, FanOut, Lack, Pacing, RetryPolicy, ServedQueues, TaskKind, TenantId,
+    Trigger, TypeName,
+};
 
 /// A valid definition: at least one task, unique names, dependencies that exist and form no cycle.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -46,6 +52,9 @@ pub struct Workflow {
     pub callbacks: Vec<Callback>,
     /// The tasks; a task's position here is its `TaskIndex`.
     pub tasks: Vec<TaskSpec>,
+    /// The custom types of its tasks, so that a changed type makes a new version.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub types: BTreeMap<TypeName, CustomType>,
 }
 
 impl Workflow {
@@ -233,8 +242,20 @@ pub struct TaskSpec {
     /// How long all attempts together may take, the waiting between them included.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_timeout_seconds: Option<u32>,
+    /// Whether a second attempt does no harm after one whose end is unknown; none if its author did not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotent: Option<bool>,
+    /// How long a dispatched attempt waits for a worker before it fails as `not_taken`, if its author set one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dispatch_timeout_seconds: Option<u32>,
+    /// When failed attempts keep further ones from beginning, in all runs of its workflow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub breaker: Option<crate::BreakerSpec>,
     /// The queue whose executors take it.
     pub queue: String,
+    /// Whether workers lease it, since its queue is of the kind `pool`; otherwise it is pushed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub leased: bool,
     /// Tasks that name the same pool share its slots, in all workflows of a tenant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pool: Option<String>,
@@ -256,78 +277,44 @@ pub struct TaskSpec {
     /// What its program may reach over the network.
     #[serde(default, skip_serializing_if = "crate::NetworkAccess::is_shared")]
     pub network: crate::NetworkAccess,
+    /// The labels that a worker must have to lease it.
+    #[serde(default, skip_serializing_if = "crate::Labels::is_empty")]
+    pub requires: crate::Labels,
 }
 
-fn is_zero(number: &i32) -> bool {
-    *number == 0
-}
+/// How long a dispatched attempt waits for a worker where its author did not say.
+pub const DEFAULT_DISPATCH_TIMEOUT: u32 = 600;
 
-/// What a `fan_out` does for each element of a list.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct FanOut {
-    /// An expression whose value is the list.
-    pub for_each: String,
-    /// The maximum number of children under way at the same time; all at once if none is given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_parallel: Option<u32>,
-    /// How many children may fail without the fan-out failing.
-    #[serde(default)]
-    pub tolerated_failures: Tolerance,
-    /// The task that each child is; its templates also know `item` and `index`. It has no name of its own.
-    pub task: Box<TaskSpec>,
-}
-
-/// How many children may fail.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Tolerance {
-    /// At most this number of children.
-    Count(u32),
-    /// At most this percentage of children.
-    Percent(u32),
-}
-
-impl Default for Tolerance {
-    fn default() -> Self {
-        Self::Count(0)
-    }
-}
-
-impl Tolerance {
-    /// Whether `failed` of `total` may fail.
-    pub fn allows(self, failed: u32, total: u32) -> bool {
-        match self {
-            Self::Count(count) => failed <= count,
-            Self::Percent(percent) => u64::from(failed) * 100 <= u64::from(percent) * u64::from(total),
+impl Workflow {
+    /// Lets no worker lease a task: all are pushed.
+    pub fn push_all(&mut self) {
+        for task in &mut self.tasks {
+            task.leased = false;
+            task.fan_out.iter_mut().for_each(|fan_out| fan_out.task.leased = false);
         }
     }
 }
 
-/// How a `fan_in` combines the outputs of children.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct FanIn {
-    /// How they are combined.
-    pub aggregation: Aggregation,
-    /// The field of each output to use; the whole output if none is named.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub field: Option<String>,
+impl TaskSpec {
+    /// The queue that pushes about it go to. Polls of a sensor are never leased, so those of a pool go where callbacks go.
+    pub fn push_queue(&self) -> &str {
+        if self.leased { CALLBACK_QUEUE } else { &self.queue }
+    }
+
+    /// How long a dispatched attempt waits for a worker, in seconds.
+    pub fn dispatch_timeout(&self) -> u32 {
+        self.dispatch_timeout_seconds.unwrap_or(DEFAULT_DISPATCH_TIMEOUT)
+    }
+
+    /// Why no worker can lease the task; none if one can, or if it is not leased at all.
+    pub fn lack(&self, tenant: TenantId, served: &ServedQueues) -> Option<Lack> {
+        let lack = || served.lack(tenant, &self.queue, &self.kind.to_string(), &self.requires);
+        self.leased.then(lack).flatten()
+    }
 }
 
-/// How outputs of children are combined.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Aggregation {
-    /// `{results, count}`: every output, in the order of the list.
-    #[default]
-    Collect,
-    /// The same, with lists among the outputs flattened.
-    Concat,
-    /// `{total, count}`: the sum of the outputs.
-    Sum,
-    /// The first one's output.
-    First,
-    /// The last one's output.
-    Last,
+fn is_zero(number: &i32) -> bool {
+    *number == 0
 }
 
 /// How runs share one execution of a task.

@@ -1,7 +1,12 @@
--- A page of the workers that are known, each with the attempts that it holds of one tenant: a row for each attempt, and
+-- A page of the workers that are alive or died after $4, each with the attempts that it holds of one tenant: a row for each attempt, and
 -- one for a worker without any.
 with page as (
-    select * from workers where id > coalesce($2::uuid, '00000000-0000-0000-0000-000000000000') order by id limit $3
+    select *, (select count(*) from tasks where worker = workers.id) as holding
+      from workers
+     where id > coalesce($2::uuid, '00000000-0000-0000-0000-000000000000')
+       and (dead_at is null or dead_at > $4)
+     order by id
+     limit $3
 )
 select page.*, tasks.run, tasks.idx, tasks.attempt, tasks.worker, tasks.child_of, tasks.item, tasks.started_at,
        runs.version as run_version

@@ -1,15 +1,18 @@
 //! The change feed: what was committed to the histories of a tenant's runs since a cursor.
 
-use model::{Event, RunId, RunState, TenantId, VersionId};
+use model::{Child, Event, Progress, RunId, RunState, TaskIndex, TenantId, VersionId};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 use sqlx::types::Json;
-use store::{Postgres, rows};
+use store::{Postgres, bounded, rows};
 
 use crate::{Reader, Result};
 
 /// The longest cursor, in characters. It names the transactions in progress, of which there are no more than connections.
 const MAX_CURSOR: usize = 32 * 1024;
+
+/// A page ends with the row that exceeds this, in bytes as the database sends them.
+const MAX_BYTES: usize = 1024 * 1024;
 
 /// The changes to the runs of one tenant, read in that tenant's role. It is shared by all who listen in the tenant: each
 /// of them passes on only what its own grants cover.
@@ -28,6 +31,8 @@ pub struct FeedCursor(pub String);
 pub struct FeedPage {
     /// What happened to each run, by run and in order.
     pub items: Vec<FeedItem>,
+    /// Attempts that reported progress. Only the last report of each is here.
+    pub progress: Vec<FeedProgress>,
     /// Where the next page begins.
     pub cursor: FeedCursor,
     /// Whether these are all changes. If there were too many, the others are left out.
@@ -49,6 +54,23 @@ pub struct FeedItem {
     pub first: i64,
     /// The events, in order.
     pub events: Vec<Event>,
+}
+
+/// The progress of an attempt that is new. It is not part of the run's history.
+#[derive(Clone, PartialEq, Debug)]
+pub struct FeedProgress {
+    /// The run of the attempt.
+    pub run: RunId,
+    /// The name of the run's workflow.
+    pub workflow: String,
+    /// The run's version, whose graph names tasks.
+    pub version: VersionId,
+    /// The task that is attempted.
+    pub task: TaskIndex,
+    /// Which child the task is, if it is one of a fan-out.
+    pub child: Option<Child>,
+    /// All that the attempt has reported.
+    pub progress: Progress,
 }
 
 impl Reader {
@@ -77,36 +99,43 @@ impl ChangeFeed {
         Ok(FeedCursor(row.try_get("cursor")?))
     }
 
-    /// What was committed since the cursor, each change once, at most `limit` items. None for a cursor that is not one of
-    /// this database.
+    /// What was committed since the cursor, each change once, at most `limit` items and about a mebibyte. None for a cursor that
+    /// is not one of this database.
     pub async fn since(&self, since: &FeedCursor, limit: u32) -> Result<Option<FeedPage>> {
         if !is_well_formed(&since.0) {
             return Ok(None);
         }
-        let read = sqlx::query(include_str!("../queries/read_change_feed.sql"))
+        let mut connection = self.postgres.reading_as(self.tenant).await?;
+        let changes = sqlx::query(include_str!("../queries/read_change_feed.sql"))
             .bind(&since.0)
             .bind(i64::from(limit) + 1)
-            .fetch_all(&mut *self.postgres.reading_as(self.tenant).await?)
-            .await;
-        let found = match read {
+            .fetch(&mut *connection);
+        let changes = match bounded::rows(changes, MAX_BYTES).await {
             Err(sqlx::Error::Database(refused)) if refused.code().as_deref() == Some("22P02") => {
                 return Ok(None);
             }
             read => read?,
         };
-        let cursor = found.first().map(|row| row.try_get("cursor")).transpose()?;
+        let cursor = changes.items.first().map(|row| row.try_get("cursor")).transpose()?;
         let Some(cursor) = cursor.map(FeedCursor) else { return Ok(None) };
         // The cursor is from before the database was restored to an earlier moment.
         if end(since) > end(&cursor) {
             return Ok(None);
         }
         // Without changes, there is one row, which has only the cursor.
-        let changes =
-            found.iter().filter(|row| row.try_get::<Option<i64>, _>("seq").is_ok_and(|seq| seq.is_some()));
-        let mut items = changes.map(item).collect::<Result<Vec<_>>>()?;
-        let complete = items.len() <= limit as usize;
+        let is_change = |row: &&PgRow| row.try_get::<Option<i64>, _>("seq").is_ok_and(|seq| seq.is_some());
+        let mut items = changes.items.iter().filter(is_change).map(item).collect::<Result<Vec<_>>>()?;
+        let reports = sqlx::query(include_str!("../queries/read_progress_feed.sql"))
+            .bind(&since.0)
+            .bind(&cursor.0)
+            .bind(i64::from(limit) + 1)
+            .fetch(&mut *connection);
+        let reports = bounded::rows(reports, MAX_BYTES).await?;
+        let mut progress = reports.items.iter().map(new_progress).collect::<Result<Vec<_>>>()?;
+        let complete = items.len().max(progress.len()) <= limit as usize && !changes.cut && !reports.cut;
         items.truncate(limit as usize);
-        Ok(Some(FeedPage { items, cursor, complete }))
+        progress.truncate(limit as usize);
+        Ok(Some(FeedPage { items, progress, cursor, complete }))
     }
 }
 
@@ -128,5 +157,16 @@ fn item(row: &PgRow) -> Result<FeedItem> {
         state: rows::run_state(row)?,
         first: row.try_get("seq")?,
         events: row.try_get::<Json<_>, _>("events")?.0,
+    })
+}
+
+fn new_progress(row: &PgRow) -> Result<FeedProgress> {
+    Ok(FeedProgress {
+        run: RunId(row.try_get("run")?),
+        workflow: row.try_get("workflow")?,
+        version: VersionId(row.try_get("version")?),
+        task: TaskIndex(rows::number(row, "idx")?),
+        child: rows::child(row)?,
+        progress: rows::progress(row)?,
     })
 }

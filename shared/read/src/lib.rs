@@ -26,29 +26,31 @@ mod schedules;
 mod tenants;
 mod timers;
 mod triggers;
+mod workers;
 mod workflows;
 
-pub use backfills::Backfills;
-pub use change_feed::{ChangeFeed, FeedCursor, FeedItem, FeedPage};
-pub use database::Database;
-pub use error::{Error, Result};
-pub use limits::{ClaimedTask, Contender, Slots};
-pub use listing::Listing;
-pub use platform::{Health, Platform, WorkerRecord};
-pub use queues::FairnessGroupRecord;
-pub use reader::Reader;
-pub use run::RunReader;
-pub use runs::{RunCursor, RunFilter, RunSort, RunSummary, Runs};
-pub use schedules::{Schedules, StartRecord};
-pub use tenants::{TenantRecord, Tenants};
-pub use timers::{TimerCursor, TimerFilter, TimerRecord, Timers};
-pub use triggers::Triggers;
-pub use workflows::{WorkflowCursor, WorkflowFilter, WorkflowSort, Workflows};
+pub use backfills::*;
+pub use change_feed::*;
+pub use database::*;
+pub use error::*;
+pub use limits::*;
+pub use listing::*;
+pub use platform::*;
+pub use queues::*;
+pub use reader::*;
+pub use run::*;
+pub use runs::*;
+pub use schedules::*;
+pub use tenants::*;
+pub use timers::*;
+pub use triggers::*;
+pub use workers::*;
+pub use workflows::*;
 
 // The rows that reads return.
 pub use store::{
-    BackfillRecord, ConcurrencyMember, DeadLetter, DeadLetterFilter, Excerpt, LimitRecord, ListedRun,
-    ListedTask, LogLine, RunRecord, ScheduleRecord, SlotWait, Starter, TaskRecord, TriggerEvent,
+    BackfillRecord, BreakerRecord, ConcurrencyMember, DeadLetter, DeadLetterFilter, Excerpt, LimitRecord,
+    ListedRun, ListedTask, LogLine, RunRecord, ScheduleRecord, SlotWait, Starter, TaskRecord, TriggerEvent,
     TriggerRecord, VersionRecord, WorkflowRecord,
 };
 

@@ -1,12 +1,12 @@
-//! Limits, and the tasks that hold or wait for their slots.
+//! Limits and circuit breakers, and the tasks that hold or wait for their slots.
 
 use auth::Permission;
-use model::{Limit, RunId, Task, TaskState, VersionId, WorkerId};
+use model::{Instant, Limit, RunId, Task, TaskState, VersionId, WorkerId};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
-use store::{Claim, LimitRecord, rows, select, storable};
+use store::{BreakerRecord, Claim, LimitRecord, rows, select, storable};
 
-use crate::{Reader, Result};
+use crate::{Listing, Reader, Result};
 
 /// A task that holds its slots, or waits for one.
 #[derive(Clone, PartialEq, Debug)]
@@ -34,6 +34,9 @@ pub struct ClaimedTask {
     pub started_at: Option<model::Instant>,
 }
 
+/// A limit's position in a list: its kind and its name.
+pub type LimitCursor = (String, String);
+
 /// Limits and queues, and the tasks that hold or wait for their slots.
 #[derive(Clone, Copy, Debug)]
 pub struct Slots<'a> {
@@ -41,10 +44,42 @@ pub struct Slots<'a> {
 }
 
 impl Slots<'_> {
-    /// Every limit that tasks of the tenant have needed a slot of, by kind and name.
-    pub async fn limits(&self) -> Result<Vec<LimitRecord>> {
+    /// The limits of some kinds that tasks of the tenant have needed a slot of, by kind and name.
+    pub async fn limits(
+        &self,
+        kinds: &[&str],
+        after: Option<&LimitCursor>,
+        limit: u32,
+    ) -> Result<Listing<LimitRecord, LimitCursor>> {
         self.reader.caller.check_tenant(Permission::Read)?;
-        Ok(select::limits(&mut *self.reader.connection().await?, self.reader.tenant()).await?)
+        let mut connection = self.reader.connection().await?;
+        let after = after.map(|(kind, name)| (kind.as_str(), name.as_str()));
+        let (tenant, rows) = (self.reader.tenant(), limit.saturating_add(1));
+        let found = select::limits(&mut *connection, tenant, kinds, after, rows).await?;
+        let position =
+            |record: &LimitRecord| (record.limit.kind().to_owned(), record.limit.name().to_owned());
+        Ok(Listing::new(found, limit, position))
+    }
+
+    /// One limit of the tenant, or of a queue; none if no task has needed it and nobody has set its slots.
+    pub async fn limit(&self, limit: &Limit) -> Result<Option<LimitRecord>> {
+        self.reader.caller.check_tenant(Permission::Read)?;
+        let mut connection = self.reader.connection().await?;
+        Ok(select::limit_of(&mut *connection, limit).await?)
+    }
+
+    /// The circuit breakers of the tenant that are open, or had a failure after `since`, by id.
+    pub async fn breakers(
+        &self,
+        since: Instant,
+        after: Option<i64>,
+        limit: u32,
+    ) -> Result<Listing<BreakerRecord, i64>> {
+        self.reader.caller.check_tenant(Permission::Read)?;
+        let mut connection = self.reader.connection().await?;
+        let rows = limit.saturating_add(1);
+        let found = select::breakers(&mut *connection, self.reader.tenant(), since, after, rows).await?;
+        Ok(Listing::new(found, limit, |record| record.breaker.id))
     }
 
     /// The tasks that hold their slots, of those for whose workflows the caller has a permission, oldest runs first. At

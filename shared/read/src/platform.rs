@@ -1,35 +1,16 @@
-//! What belongs to no tenant: dead letters, workers and the database itself.
+//! What belongs to no tenant: dead letters and the database itself.
 
 use auth::Permission;
-use model::{Instant, WorkerCommand, WorkerFacts, WorkerId};
+use model::Instant;
 use sqlx::Row;
-use sqlx::postgres::PgRow;
-use sqlx::types::Json;
 use store::{DeadLetter, DeadLetterFilter, Postgres, rows, select};
-use uuid::Uuid;
 
-use crate::limits::claimed;
-use crate::{ClaimedTask, Listing, Reader, Result, listing};
+use crate::{Listing, Reader, Result};
 
 /// Reads about the whole instance. It exists only for callers with a permission in every tenant.
 #[derive(Clone, Debug)]
 pub struct Platform {
     reader: Reader,
-}
-
-/// A worker and the attempts that it holds.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct WorkerRecord {
-    /// The id that it registered with.
-    pub id: WorkerId,
-    /// What it reported about itself, if it did.
-    pub facts: Option<WorkerFacts>,
-    /// The time of its last heartbeat, by its own clock.
-    pub heartbeat_at: Instant,
-    /// The command that it was given, if it was given one.
-    pub command: Option<WorkerCommand>,
-    /// The attempts that it holds of the caller's tenant, in key order.
-    pub holds: Vec<ClaimedTask>,
 }
 
 /// The state of the database.
@@ -76,37 +57,6 @@ impl Platform {
         Ok(found.ok_or_else(|| auth::Denied::NotFound(format!("dead letter `{id}`")))?)
     }
 
-    /// The known workers, by id, after the given one.
-    pub async fn workers(
-        &self,
-        after: Option<WorkerId>,
-        limit: u32,
-    ) -> Result<Listing<WorkerRecord, WorkerId>> {
-        let found = sqlx::query(include_str!("../queries/list_workers.sql"))
-            .bind(self.reader.tenant().0)
-            .bind(after.map(|worker| worker.0))
-            .bind(listing::rows(limit))
-            .fetch_all(self.reader.all_tenants())
-            .await?;
-        let mut workers: Vec<WorkerRecord> = Vec::new();
-        for row in &found {
-            let id = WorkerId(row.try_get("id")?);
-            if workers.last().is_none_or(|last| last.id != id) {
-                workers.push(worker(row, id)?);
-            }
-            if let (Some(held), Some(last)) = (claimed(row)?, workers.last_mut()) {
-                last.holds.push(held);
-            }
-        }
-        Ok(Listing::new(workers, limit, |worker: &WorkerRecord| worker.id))
-    }
-
-    /// One worker, if it is known.
-    pub async fn worker(&self, id: WorkerId) -> Result<Option<WorkerRecord>> {
-        let before = id.0.as_u128().checked_sub(1).map(|before| WorkerId(Uuid::from_u128(before)));
-        Ok(self.workers(before, 1).await?.items.pop().filter(|found| found.id == id))
-    }
-
     /// The state of the database.
     pub async fn health(&self) -> Result<Health> {
         let row = sqlx::query(include_str!("../queries/read_health.sql"))
@@ -123,23 +73,4 @@ impl Platform {
             forbidden: row.try_get("forbidden")?,
         })
     }
-}
-
-fn worker(row: &PgRow, id: WorkerId) -> Result<WorkerRecord> {
-    let facts = match row.try_get("function")? {
-        Some(function) => Some(WorkerFacts {
-            function,
-            queue: row.try_get("queue")?,
-            host: row.try_get("host")?,
-            version: row.try_get("version")?,
-            since: row.try_get("since")?,
-            breakers: row
-                .try_get::<Option<Json<_>>, _>("breakers")?
-                .map(|Json(open)| open)
-                .unwrap_or_default(),
-        }),
-        None => None,
-    };
-    let (heartbeat_at, command) = (row.try_get("heartbeat_at")?, rows::worker_command(row)?);
-    Ok(WorkerRecord { id, facts, heartbeat_at, command, holds: Vec::new() })
 }

@@ -71,8 +71,8 @@ impl Reader {
         Ok(self.postgres.reading_as(self.caller.tenant).await?)
     }
 
-    /// Connections that see every tenant. Only [`Platform`](crate::Platform), [`Tenants`] and
-    /// [`Slots::fairness_groups`] use them: what they return belongs to no tenant, or is stripped of whose it is.
+    /// Connections that see every tenant. Only [`Platform`](crate::Platform), [`Workers`](crate::Workers), [`Tenants`]
+    /// and [`Slots::fairness_groups`] use them: what they return belongs to no tenant, or is stripped of whose it is.
     pub(crate) fn all_tenants(&self) -> &PgPool {
         self.postgres.pool()
     }

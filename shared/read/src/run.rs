@@ -2,16 +2,22 @@
 
 use std::collections::BTreeMap;
 
-use model::{AttemptRecord, Event, RunId, Task, TaskIndex, TaskKey};
+use model::{AttemptRecord, Event, Progress, RunId, ServedQueues, Task, TaskIndex, TaskKey};
 use serde_json::Value;
-use sqlx::Row;
 use sqlx::postgres::PgRow;
 use sqlx::types::Json;
+use sqlx::{PgConnection, Row};
 use store::{
     Bounded, ListedTask, LogLine, MAX_PAGE_BYTES, RunRecord, SlotWait, TaskRecord, bounded, rows, select,
 };
 
 use crate::{ChangeFeed, Error, Listing, Reader, Result};
+
+/// What is read at once of outputs and of progress ends with the row that exceeds this, in bytes.
+const MAX_READ_BYTES: usize = 4 * 1024 * 1024;
+
+/// The beginning of an output that is long, in bytes.
+const MAX_PREVIEW_BYTES: i32 = 1024;
 
 /// A run that the caller may read: tasks, outputs, events and logs.
 #[derive(Clone, Debug)]
@@ -49,7 +55,7 @@ impl RunReader {
 
     /// The tasks of its definition, without outputs and children.
     pub async fn outline(&self) -> Result<Vec<Task>> {
-        let found = self.reader.runs().outline(&[self.id()]).await?;
+        let found = self.reader.runs().outline(&[self.id()], None).await?;
         Ok(found.into_iter().map(|(_, task)| task).collect())
     }
 
@@ -68,9 +74,27 @@ impl RunReader {
 
     /// One task: of its definition, or a child of one of them.
     pub async fn task(&self, child_of: Option<TaskIndex>, index: TaskIndex) -> Result<Option<TaskRecord>> {
-        let before = index.0.checked_sub(1).map(TaskIndex);
+        self.read_task(&mut *self.reader.connection().await?, child_of, index).await
+    }
+
+    /// The child of a fan-out at a position, from 0.
+    pub async fn child(&self, fan_out: TaskIndex, position: usize) -> Result<Option<TaskRecord>> {
         let mut connection = self.reader.connection().await?;
-        let found = select::tasks(&mut *connection, self.id(), child_of, before, 1).await?;
+        let fan = self.read_task(&mut connection, None, fan_out).await?.and_then(|found| found.task.fan);
+        match fan.and_then(|fan| fan.children().nth(position)) {
+            Some(child) => self.read_task(&mut connection, Some(fan_out), child).await,
+            None => Ok(None),
+        }
+    }
+
+    async fn read_task(
+        &self,
+        connection: &mut PgConnection,
+        child_of: Option<TaskIndex>,
+        index: TaskIndex,
+    ) -> Result<Option<TaskRecord>> {
+        let before = index.0.checked_sub(1).map(TaskIndex);
+        let found = select::tasks(connection, self.id(), child_of, before, 1).await?;
         Ok(found.into_iter().find(|found| found.task.index == index))
     }
 
@@ -79,14 +103,56 @@ impl RunReader {
         Ok(select::item(&mut *self.reader.connection().await?, self.key(child)).await?)
     }
 
-    /// The outputs of these tasks, of those that have one.
-    pub async fn outputs(&self, tasks: &[TaskIndex]) -> Result<BTreeMap<TaskIndex, Value>> {
-        Ok(select::outputs(&mut *self.reader.connection().await?, self.id(), tasks).await?)
+    /// The outputs of these tasks, of those that have one. None if they are too large together for one who looks at them.
+    pub async fn outputs(&self, tasks: &[TaskIndex]) -> Result<Option<BTreeMap<TaskIndex, Value>>> {
+        let found = self.read_outputs(tasks, i32::MAX).await?;
+        if found.cut {
+            return Ok(None);
+        }
+        let output = |row: &PgRow| {
+            Ok((TaskIndex(rows::number(row, "idx")?), row.try_get::<Json<Value>, _>("output")?.0))
+        };
+        found.items.iter().map(output).collect::<Result<_>>().map(Some)
     }
 
-    /// The attempts of a task that are over, oldest first.
-    pub async fn attempts(&self, task: TaskIndex) -> Result<Vec<AttemptRecord>> {
-        Ok(select::attempts(&mut *self.reader.connection().await?, self.key(task)).await?)
+    /// The same with only the beginning of each output that is long, as text. Of very many, the first.
+    pub async fn output_previews(&self, tasks: &[TaskIndex]) -> Result<BTreeMap<TaskIndex, Value>> {
+        let found = self.read_outputs(tasks, MAX_PREVIEW_BYTES).await?;
+        let output = |row: &PgRow| {
+            let value = match row.try_get::<Option<Json<Value>>, _>("output")? {
+                Some(Json(value)) => value,
+                None => Value::String(row.try_get::<String, _>("head")? + "…"),
+            };
+            Ok((TaskIndex(rows::number(row, "idx")?), value))
+        };
+        found.items.iter().map(output).collect()
+    }
+
+    async fn read_outputs(&self, tasks: &[TaskIndex], max_each: i32) -> Result<Bounded<PgRow>> {
+        let indices: Vec<i32> = tasks.iter().map(|task| rows::int(task.0)).collect();
+        let mut connection = self.reader.connection().await?;
+        let found = sqlx::query(
+            "select idx, case when octet_length(output::text) <= $3 then output end as output,
+                    case when octet_length(output::text) > $3 then left(output::text, $3) end as head
+               from outputs where run = $1 and idx = any($2) order by idx",
+        )
+        .bind(self.id().0)
+        .bind(indices)
+        .bind(max_each)
+        .fetch(&mut *connection);
+        Ok(bounded::rows(found, MAX_READ_BYTES).await?)
+    }
+
+    /// The attempts of a task that are over and come after one, oldest first.
+    pub async fn attempts(
+        &self,
+        task: TaskIndex,
+        after: u32,
+        limit: u32,
+    ) -> Result<Listing<AttemptRecord, u32>> {
+        let (mut connection, rows) = (self.reader.connection().await?, limit.saturating_add(1));
+        let found = select::attempts(&mut *connection, self.key(task), after, rows, MAX_PAGE_BYTES).await?;
+        Ok(Listing::bounded(found, limit, |attempt| attempt.attempt))
     }
 
     /// Events with a number of `from` or higher, oldest first, with their numbers.
@@ -134,6 +200,11 @@ impl RunReader {
         Ok(select::slot_wait(&mut *self.reader.connection().await?, self.key(task)).await?)
     }
 
+    /// The queues that workers of its tenant serve, and what these can run.
+    pub async fn served_queues(&self) -> Result<ServedQueues> {
+        Ok(select::served_queues(&mut *self.reader.connection().await?).await?)
+    }
+
     /// The last checkpoint of a task, with the attempt that wrote it.
     pub async fn checkpoint(&self, task: TaskIndex) -> Result<Option<(u32, Value)>> {
         let found = sqlx::query("select attempt, data from checkpoints where run = $1 and idx = $2")
@@ -143,5 +214,25 @@ impl RunReader {
             .await?;
         let Some(row) = found else { return Ok(None) };
         Ok(Some((rows::number(&row, "attempt")?, row.try_get::<Json<_>, _>("data")?.0)))
+    }
+
+    /// What the attempts at these tasks reported about how far they have come, oldest attempt first. Of very much, the latest
+    /// attempts at the first tasks.
+    pub async fn progress(&self, tasks: &[TaskIndex]) -> Result<BTreeMap<TaskIndex, Vec<Progress>>> {
+        let indices: Vec<i32> = tasks.iter().map(|task| rows::int(task.0)).collect();
+        let mut connection = self.reader.connection().await?;
+        let found = sqlx::query(
+            "select idx, attempt, at, fraction, message, phase, metrics from progress
+              where run = $1 and idx = any($2) order by idx, attempt desc",
+        )
+        .bind(self.id().0)
+        .bind(indices)
+        .fetch(&mut *connection);
+        let found = bounded::rows(found, MAX_READ_BYTES).await?.items;
+        let mut progress = BTreeMap::<_, Vec<Progress>>::new();
+        for row in found.iter().rev() {
+            progress.entry(TaskIndex(rows::number(row, "idx")?)).or_default().push(rows::progress(row)?);
+        }
+        Ok(progress)
     }
 }

@@ -17,6 +17,9 @@ pub(crate) use picking::all as statements;
 /// How many rows are examined for a page at most, whether they pass the filter or not.
 const MAX_EXAMINED: u32 = 1_000;
 
+/// The error of a failed run, for callers who may not read the run.
+const HIDDEN_ERROR: &str = "the run failed; callers with permission to read it see why";
+
 /// A run in a list or a chart.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RunSummary {
@@ -62,7 +65,17 @@ impl Runs<'_> {
     async fn found(&self, id: RunId, permission: Permission) -> Result<Option<RunRecord>> {
         let found =
             select::run(&mut *self.reader.connection().await?, self.reader.tenant(), &[id]).await?.pop();
-        Ok(found.filter(|record| self.reader.may(permission, &record.run.workflow)))
+        let found = found.filter(|record| self.reader.may(permission, &record.run.workflow));
+        Ok(found.map(|record| self.redacted(record)))
+    }
+
+    /// The row of a run as the caller may see it. An error repeats what a task wrote, so callers who may not read the run
+    /// see only that it failed. Every row that a reader returns is redacted; one that came from a start is redacted here.
+    pub fn redacted(&self, mut record: RunRecord) -> RunRecord {
+        if !self.reader.may(Permission::Read, &record.run.workflow) {
+            record.run.error = record.run.error.map(|_| HIDDEN_ERROR.to_owned());
+        }
+        record
     }
 
     /// A run whose attempts the caller executes.
@@ -96,7 +109,10 @@ impl Runs<'_> {
         };
         let mut page = Listing::bounded(found, filter.limit, position);
         page.next = page.next.or(horizon);
-        Ok(page.only(|listed| self.reader.may(permission, &listed.record.run.workflow)))
+        let mut page = page.only(|listed| self.reader.may(permission, &listed.record.run.workflow));
+        let redacted = |listed: ListedRun| ListedRun { record: self.redacted(listed.record), ..listed };
+        page.items = page.items.into_iter().map(redacted).collect();
+        Ok(page)
     }
 
     /// The runs that pass a filter and that the caller may read, in order: none for a caller who may read no workflow. A
@@ -131,7 +147,7 @@ impl Runs<'_> {
     pub async fn outlines(&self, runs: &[ListedRun]) -> Result<Vec<(RunId, Task)>> {
         let readable = runs.iter().map(|listed| &listed.record.run);
         let readable = readable.filter(|run| self.reader.may(Permission::Read, &run.workflow));
-        self.outline(&readable.map(|run| run.id).collect::<Vec<_>>()).await
+        self.outline(&readable.map(|run| run.id).collect::<Vec<_>>(), None).await
     }
 
     /// When the runs that the caller may follow were created, and their states, newest first: since an instant, out of
@@ -169,16 +185,22 @@ impl Runs<'_> {
         found.iter().map(summary).collect()
     }
 
-    /// The states of the tasks in runs of a workflow, as [`outlines`](Self::outlines) has them.
-    pub async fn outlines_of(&self, workflow: &str, runs: &[RunSummary]) -> Result<Vec<(RunId, Task)>> {
+    /// The first tasks in runs of a workflow, at most `each` of a run, as [`outlines`](Self::outlines) has them.
+    pub async fn outlines_of(
+        &self,
+        workflow: &str,
+        runs: &[RunSummary],
+        each: u32,
+    ) -> Result<Vec<(RunId, Task)>> {
         self.reader.check(Permission::Read, workflow, &format!("workflow `{workflow}`"))?;
         let ids: Vec<RunId> = runs.iter().filter(|run| run.workflow == workflow).map(|run| run.id).collect();
-        self.outline(&ids).await
+        self.outline(&ids, Some(each)).await
     }
 
-    pub(crate) async fn outline(&self, runs: &[RunId]) -> Result<Vec<(RunId, Task)>> {
+    pub(crate) async fn outline(&self, runs: &[RunId], each: Option<u32>) -> Result<Vec<(RunId, Task)>> {
         let found = sqlx::query(include_str!("../queries/read_outline.sql"))
             .bind(runs.iter().map(|run| run.0).collect::<Vec<_>>())
+            .bind(each.map(rows::int))
             .fetch_all(&mut *self.reader.connection().await?)
             .await?;
         Ok(found.iter().map(rows::task).collect::<store::Result<_>>()?)

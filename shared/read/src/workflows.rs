@@ -1,10 +1,12 @@
 //! Workflows and their versions.
 
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use auth::{Denied, Permission};
-use model::Instant;
-use sqlx::AssertSqlSafe;
+use model::{CustomType, Instant, TypeName};
+use sqlx::types::Json;
+use sqlx::{AssertSqlSafe, Row};
 use store::{Bounded, MAX_PAGE_BYTES, VersionRecord, WorkflowRecord, bounded, rows, select, storable};
 
 use crate::{Listing, Reader, Result, listing};
@@ -130,6 +132,30 @@ impl Workflows<'_> {
         let mut page = Listing::new(found, filter.limit, position);
         page.next = page.next.or(left_off);
         Ok(page)
+    }
+
+    /// The custom task types of each workflow in use that the caller may read, those of the newest versions first. A
+    /// bounded number of workflows is examined.
+    pub async fn custom_types(&self) -> Result<Bounded<(String, BTreeMap<TypeName, CustomType>)>> {
+        self.reader.caller.check_some(Permission::Read)?;
+        let mut connection = self.reader.connection().await?;
+        let found = sqlx::query(include_str!("../queries/list_custom_types.sql"))
+            .bind(self.reader.tenant().0)
+            .bind(MAX_EXAMINED as i64 + 1)
+            .fetch(&mut *connection);
+        let found = bounded::rows(found, MAX_PAGE_BYTES).await?;
+        let cut = found.cut || found.items.len() > MAX_EXAMINED;
+        let mut types = Vec::new();
+        for row in found.items.into_iter().take(MAX_EXAMINED) {
+            let name: String = row.try_get("name")?;
+            // What another version of the program declared, and this one cannot read, is left out.
+            if self.reader.may(Permission::Read, &name)
+                && let Ok(Json(used)) = row.try_get("types")
+            {
+                types.push((name, used));
+            }
+        }
+        Ok(Bounded { items: types, cut })
     }
 
     async fn sorted(

@@ -1,4 +1,4 @@
-//! What tasks shall do that begin: their conditions and settings, rendered from what they can see.
+//! The directives of tasks that become ready: their conditions and settings, rendered in their template scope.
 
 use chrono::TimeDelta;
 use engine::{Directive, Graph, RunSlice};
@@ -15,13 +15,13 @@ use uuid::Uuid;
 use crate::template_scope::{TemplateScopes, placeholders};
 use crate::{Result, Runtime, fan_in};
 
-/// No fan-out has more children.
+/// The maximum number of children of a fan-out.
 const MAX_ITEMS: usize = 10_000;
 
-/// Runs start runs only so deep.
+/// How many levels deep runs start runs.
 pub(crate) const MAX_DEPTH: u32 = 10;
 
-/// What came of looking at a task's settings: a failure is the task's own.
+/// The result of evaluating a task's settings: a failure is the task's own.
 type Judged<T> = std::result::Result<T, Failure>;
 
 /// Renders the directives of tasks that are about to begin, reading what they need within the transaction.
@@ -36,7 +36,7 @@ pub(crate) async fn activate(
     for task in tasks {
         let directive = match scopes.scope(slice, task) {
             Some(scope) => directive(runtime, unit, slice, task, &scope).await?,
-            None => Directive::Broken(Failure::permanent("the run's inputs are gone")),
+            None => Directive::Broken(Failure::permanent("the run's inputs do not exist any more")),
         };
         slice.activate(task, directive);
     }
@@ -91,7 +91,7 @@ fn decide(runtime: &Runtime, slice: &RunSlice<'_>, spec: &TaskSpec, scope: &Scop
             let ChildWorkflow { workflow, inputs, wait } = settings(spec, scope)?;
             Directive::StartChild { workflow, inputs, wait }
         }
-        TaskKind::Sensor => Directive::Watch,
+        TaskKind::Sensor => Directive::Poll,
         TaskKind::Sleep => Directive::SleepUntil(settings::<Sleep>(spec, scope)?.ends(now)),
         TaskKind::WaitForSignal => {
             let wait: WaitForSignal = settings(spec, scope)?;
@@ -109,11 +109,12 @@ fn decide(runtime: &Runtime, slice: &RunSlice<'_>, spec: &TaskSpec, scope: &Scop
         | TaskKind::Flaky
         | TaskKind::Http
         | TaskKind::Bash
-        | TaskKind::Python => Directive::Go,
+        | TaskKind::Python
+        | TaskKind::Custom(_) => Directive::Go,
     })
 }
 
-/// Joins the runs that need the same work of a shared task: the first carries it out, for all of them.
+/// Joins the runs that need the same work of a shared task: the first of them executes it for all.
 async fn join(
     runtime: &Runtime,
     unit: &mut dyn Transaction,
@@ -149,7 +150,7 @@ async fn join(
     })
 }
 
-/// What becomes of a task whose condition does not hold. One that began before is not asked again.
+/// The directive of a task whose condition does not hold. The condition of a task that began before is not evaluated again.
 fn unmet(slice: &RunSlice<'_>, task: TaskIndex, scope: &Scope) -> Option<Directive> {
     let begins = slice.task(task).is_some_and(|row| row.state == TaskState::Pending);
     let condition = slice.spec(task).when.as_ref().filter(|_| begins)?;
@@ -162,12 +163,13 @@ fn unmet(slice: &RunSlice<'_>, task: TaskIndex, scope: &Scope) -> Option<Directi
     }
 }
 
-/// What tells executions of a shared task apart: the same rendered settings, the same work.
+/// The key of an execution of a shared task: the same rendered settings are the same work, if workers of the same
+/// queue do it.
 fn work_key(spec: &TaskSpec, scope: &Scope) -> Judged<String> {
     // Which attempt of which run asks makes no difference, nor what a secret is at the moment.
     let scope = Scope { secrets: placeholders(&spec.config), ..scope.clone() };
     let rendered = render(spec, &scope)?;
-    let work = json!([spec.kind, rendered]).to_string();
+    let work = json!([spec.kind, spec.queue, rendered]).to_string();
     Ok(Uuid::new_v5(&Uuid::NAMESPACE_OID, work.as_bytes()).to_string())
 }
 
@@ -199,7 +201,7 @@ fn describe(value: &Value) -> &'static str {
     }
 }
 
-/// The first branch of a switch whose condition holds, or its default; none of them is an answer, too.
+/// The first branch of a switch whose condition holds, else its default, else no branch at all.
 fn choose(graph: &Graph, spec: &TaskSpec, scope: &Scope) -> Judged<Directive> {
     let choice = |case: &Case, why| {
         let next = case.next.iter().filter_map(|name| graph.index_of(name)).collect();
@@ -221,14 +223,33 @@ fn choose(graph: &Graph, spec: &TaskSpec, scope: &Scope) -> Judged<Directive> {
 
 /// A task's rendered settings, as its type wants them.
 fn settings<T: DeserializeOwned>(spec: &TaskSpec, scope: &Scope) -> Judged<T> {
-    config::read(spec.kind, render(spec, scope)?).map_err(permanent)
+    config::read(&spec.kind, render(spec, scope)?).map_err(permanent)
 }
 
 /// A task's config with every template in it rendered.
 pub(crate) fn render(spec: &TaskSpec, scope: &Scope) -> Judged<Value> {
-    TaskType::of(spec.kind).render(&spec.config, scope).map_err(permanent)
+    TaskType::of(&spec.kind).render(&spec.config, scope).map_err(permanent)
 }
 
 fn permanent(error: impl std::fmt::Display) -> Failure {
     Failure::permanent(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(queue: &str, kind: TaskKind, config: Value) -> String {
+        let spec = TaskSpec { queue: queue.to_owned(), kind, config, ..TaskSpec::default() };
+        work_key(&spec, &Scope::default()).unwrap()
+    }
+
+    #[test]
+    fn only_the_same_settings_in_the_same_queue_are_the_same_work() {
+        let work = key("default", TaskKind::Noop, json!({"a": 1}));
+        assert_eq!(key("default", TaskKind::Noop, json!({"a": 1})), work);
+        assert_ne!(key("trusted", TaskKind::Noop, json!({"a": 1})), work);
+        assert_ne!(key("default", TaskKind::Echo, json!({"a": 1})), work);
+        assert_ne!(key("default", TaskKind::Noop, json!({"a": 2})), work);
+    }
 }

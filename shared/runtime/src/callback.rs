@@ -13,7 +13,7 @@ use crate::activate::MAX_DEPTH;
 use crate::template_scope::run_facts;
 use crate::{Result, Runtime};
 
-/// What has to be done for a callback.
+/// What to do for a callback.
 #[derive(Clone, PartialEq, Debug)]
 pub enum CallbackJob {
     /// It can be performed.

@@ -42,13 +42,13 @@ impl ChildRuns<'_> {
             RunState::Succeeded => match delivery(self.runtime, finished).await? {
                 delivery if delivery.to_string().len() <= OUTPUT_LIMIT => TaskResult::Succeeded(delivery),
                 _ => TaskResult::Failed(Failure::permanent(format!(
-                    "what run {child} delivered is more than {OUTPUT_LIMIT} bytes of JSON (1 MiB): store it elsewhere and \
-                     pass a reference"
+                    "the outputs of run {child} are more than {OUTPUT_LIMIT} bytes of JSON (1 MiB): store them elsewhere \
+                     and pass a reference"
                 ))),
             },
             RunState::Failed => {
-                let said = finished.error.as_deref().unwrap_or("no reason given");
-                TaskResult::Failed(Failure::transient(format!("run {child} failed: {said}")))
+                let message = finished.error.as_deref().unwrap_or("no reason given");
+                TaskResult::Failed(Failure::transient(format!("run {child} failed: {message}")))
             }
             state => TaskResult::Failed(Failure::permanent(format!("run {child} was {}", state.name()))),
         };
@@ -58,8 +58,8 @@ impl ChildRuns<'_> {
         self.runtime.settle(finished.parent.key.run, report).await
     }
 
-    /// Notifies every task that waits for a shared task how it ended. A run that executed it and gave it up
-    /// leaves it to the others.
+    /// Notifies every task that waits for a shared task how it ended. If the run that executed it gave it up, one of the
+    /// others executes it.
     pub async fn shared_ended(self, finished: &SharedFinished) -> Result<()> {
         let result = match (finished.state, &finished.failure) {
             (TaskState::Succeeded, _) => {
@@ -78,15 +78,15 @@ impl ChildRuns<'_> {
         loop {
             let waiters = self.runtime.store.waiters(finished.owner, MAX_NOTIFIED).await?;
             // Each on its own, so that one that fails does not delay the others; they share transactions all the same.
-            let told = join_all(waiters.iter().map(|(key, attempt)| {
+            let notified = join_all(waiters.iter().map(|(key, attempt)| {
                 self.runtime.settle(key.run, word(self.runtime, key.task, *attempt, &result))
             }));
             let mut applied = false;
-            for settled in told.await {
+            for settled in notified.await {
                 match settled {
                     Ok(settled) => applied |= settled == Settled::Applied,
                     Err(error) if error.is_passing() => return Err(error),
-                    Err(error) => error!("Somebody who waits for a shared task cannot be told: {error}"),
+                    Err(error) => error!("A task that waits for a shared task cannot be notified: {error}"),
                 }
             }
             if !applied {
@@ -96,7 +96,7 @@ impl ChildRuns<'_> {
     }
 }
 
-/// What a run delivered: the outputs of the tasks that nothing depends on.
+/// The output of a run: those of the tasks that nothing depends on.
 async fn delivery(runtime: &Runtime, finished: &ChildFinished) -> Result<Value> {
     let mut outputs = Map::new();
     if let Some(graph) = runtime.graph(finished.version).await? {

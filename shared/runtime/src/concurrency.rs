@@ -54,9 +54,9 @@ pub(crate) async fn enter<'s>(
     prepared: &'s Prepared,
     group: &str,
 ) -> Result<Creation<'s>> {
-    let (id, workflow) = (prepared.new_run.id, prepared.graph.workflow());
-    let above = ancestors(unit, prepared.new_run.parent).await?;
-    let members = unit.concurrency_group(prepared.new_run.tenant, &workflow.name, group).await?;
+    let (id, workflow) = (prepared.run.id, prepared.graph.workflow());
+    let above = ancestors(unit, prepared.run.parent).await?;
+    let members = unit.concurrency_group(prepared.run.tenant, &workflow.name, group).await?;
     let nested = members.iter().any(|member| above.contains(&member.run));
     let others: Vec<ConcurrencyMember> =
         members.into_iter().filter(|member| member.run != id && !above.contains(&member.run)).collect();

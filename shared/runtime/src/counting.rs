@@ -1,10 +1,11 @@
-//! What is counted of runs: once it is committed, and where it costs nothing.
+//! Metrics of runs, counted once their transaction has committed.
 
 use std::time::Instant as Stopwatch;
 
 use metrics::{counter, histogram};
-use model::{Changes, EventKind, Instant, Message};
+use model::{Changes, ErrorClass, EventKind, Instant, Message, TaskKind};
 use store::DueTimer;
+use tracing::warn;
 
 /// What a transaction changed, in runs that existed and in those that it created.
 pub(crate) fn committed(changes: &[Changes], created: &[Changes]) {
@@ -28,10 +29,22 @@ pub(crate) fn committed(changes: &[Changes], created: &[Changes]) {
                 _ => {}
             }
         }
+        not_taken(change);
         let retries = retries(change);
         if retries > 0 {
             counter!("ebbflow_retries_total").increment(retries as u64);
         }
+    }
+}
+
+/// Attempts that no worker took in time. Alerts count these lines.
+fn not_taken(change: &Changes) {
+    let class = ErrorClass::NotTaken.name();
+    for event in change.events.iter().filter(|event| event.data["class"] == class) {
+        counter!("ebbflow_attempts_not_taken_total").increment(1);
+        let (run, tenant, workflow) = (change.run.id, change.run.tenant.0, &change.run.workflow);
+        let message = event.data["message"].as_str().unwrap_or_default();
+        warn!(event = "attempt_not_taken", %run, tenant, workflow, "Attempt {} of a task of run {run} was not taken: {message}", event.attempt);
     }
 }
 
@@ -49,7 +62,9 @@ pub(crate) fn ends(messages: &[Message]) {
                 counter!("ebbflow_runs_ended_total", &labels).increment(1);
             }
             Message::TaskFinished(end) => {
-                counter!("ebbflow_tasks_ended_total", "state" => end.state.name()).increment(1);
+                let kind = end.kind.as_ref().map_or("unknown", TaskKind::label);
+                let labels = [("kind", kind), ("state", end.state.name())];
+                counter!("ebbflow_tasks_ended_total", &labels).increment(1);
             }
             _ => {}
         }
@@ -85,27 +100,21 @@ pub(crate) fn settled(since: Stopwatch) {
 
 #[cfg(test)]
 mod tests {
-    use engine::{Command, Graph, NewRun, RunSlice};
-    use model::{Admission, RunId, TaskIndex, TenantId, VersionId, WorkerId};
+    use engine::{Command, Graph, RunSlice};
+    use model::{Admission, Run, RunId, TaskIndex, TenantId, VersionId, WorkerId};
     use uuid::Uuid;
 
     use super::*;
 
     #[test]
     fn a_retry_without_delay_counts() {
-        let graph = Graph::compile(testkit::workflow("a")).unwrap();
-        let new_run = NewRun {
-            id: RunId(Uuid::nil()),
-            tenant: TenantId::DEFAULT,
-            version: VersionId(1),
-            parent: None,
-            depth: 0,
-            concurrency_group: None,
-            waiting: false,
-            priority: 0,
-        };
+        let mut workflow = testkit::workflow("a");
+        workflow.tasks[0].idempotent = Some(true);
+        let graph = Graph::compile(workflow).unwrap();
+        let (id, now) = (RunId(Uuid::nil()), Instant::default());
+        let run = Run::new(id, TenantId::DEFAULT, "example", VersionId(1), graph.len(), now);
         let (task, attempt, worker) = (TaskIndex(0), 1, WorkerId(Uuid::nil()));
-        let mut slice = RunSlice::create(&graph, new_run, "test", Instant::default());
+        let mut slice = RunSlice::create(&graph, run, "test");
         slice.propagate();
         slice.admit(task, Admission::Acquired);
         slice.decide(&Command::Claim { task, attempt, worker });

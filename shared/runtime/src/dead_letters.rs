@@ -11,7 +11,7 @@ use crate::{Error, Result, Runtime, TriggerOutcome};
 pub enum Replayed {
     /// The message was published, and the dead letter is deleted.
     Sent,
-    /// It holds no message of ours, for this reason, and stays.
+    /// It is not an Ebbflow message, for this reason, and stays.
     NoMessage(String),
 }
 
@@ -29,7 +29,7 @@ pub enum BulkAction {
 pub struct BulkOutcome {
     /// How many dead letters it examined.
     pub matched: usize,
-    /// The ids of those that hold no message of ours and stay.
+    /// The ids of those that are not Ebbflow messages and stay.
     pub left: Vec<String>,
     /// The last one that it examined, if there are more.
     pub last: Option<(Instant, String)>,

@@ -16,7 +16,7 @@ pub enum Error {
     #[error("workflow `{0}` is paused: resume it to run it")]
     Paused(String),
     /// The inputs do not fit the workflow.
-    #[error("the inputs do not fit the workflow")]
+    #[error("the inputs are invalid")]
     BadInputs(Vec<InputProblem>),
     /// A run of that workflow and logical date exists.
     #[error("run {0} exists for that logical date already")]
@@ -25,7 +25,7 @@ pub enum Error {
     #[error("run {0} was created with the same idempotency key and other inputs")]
     KeyReused(RunId),
     /// The concurrency limit of that key is reached, and the policy is to skip.
-    #[error("run {0} of the same concurrency key goes on, and the workflow skips others meanwhile")]
+    #[error("run {0} with the same concurrency key is active, and the workflow's policy is `skip`")]
     ConcurrencyGroupTaken(RunId),
     /// The workflow's concurrency key cannot be rendered.
     #[error("the workflow's concurrency key cannot be rendered: {0}")]
@@ -33,7 +33,7 @@ pub enum Error {
     /// The priority is out of range.
     #[error("`priority` is {0}, and must be a whole number from -100 to 100")]
     BadPriority(i32),
-    /// The backfill cannot be as it was asked for.
+    /// The backfill is not possible as it was requested.
     #[error("{0}")]
     BadBackfill(String),
     /// The tenant has as many unfinished runs as it may.
@@ -44,13 +44,13 @@ pub enum Error {
     /// The task that asked for the run no longer waits for it.
     #[error("the task that asked for the run no longer waits for it")]
     Unwanted,
-    /// What the run's tasks had delivered is deleted, and a rerun would need it.
-    #[error("the outputs of run {0} were kept long enough and are deleted: it can only be rerun as a whole")]
+    /// The outputs of the run's tasks were deleted, and a rerun would need them.
+    #[error("retention deleted the outputs of run {0}; start a new run")]
     OutputsForgotten(RunId),
     /// There is no such tenant.
     #[error("there is no tenant `{0}`")]
     NoSuchTenant(String),
-    /// A trigger can make nothing of an event.
+    /// A trigger's filter or inputs cannot be evaluated for an event.
     #[error("{0}")]
     BadTrigger(String),
     /// A stored definition that this version of the program cannot compile.
@@ -64,13 +64,13 @@ pub enum Error {
     /// The transaction that it shared with other commands failed.
     #[error("{0}")]
     Together(String),
-    /// Deciding it broke down: a defect of ours, which is in the log.
-    #[error("a defect of ours: deciding it broke down")]
+    /// Evaluating the run panicked; the log has the panic.
+    #[error("internal error while evaluating the run; see the log")]
     Defect,
-    /// The bus said no.
+    /// The bus returned an error.
     #[error(transparent)]
     Bus(bus::Error),
-    /// The store said no.
+    /// The store returned an error.
     #[error(transparent)]
     Store(#[from] store::Error),
 }
@@ -81,9 +81,14 @@ impl Error {
         self.is_outage() || matches!(self, Self::Store(store::Error::Conflict))
     }
 
-    /// Whether something that everybody needs is away: other calls fail, too.
+    /// Whether the database or the bus is unavailable: other calls fail, too.
     pub fn is_outage(&self) -> bool {
         matches!(self, Self::Bus(_) | Self::Together(_) | Self::Store(store::Error::Unavailable(_)))
+    }
+
+    /// Whether the tenant has no room for another run now.
+    pub fn is_quota(&self) -> bool {
+        matches!(self, Self::TooManyRuns(_))
     }
 
     /// Whether the same call can never succeed. A version that this program cannot use, a newer one perhaps can.

@@ -37,12 +37,12 @@ pub enum TriggerOutcome {
     Filtered,
     /// The workflow starts no run now, for this reason.
     Unwanted(String),
-    /// Its filter or inputs cannot be evaluated, for this reason.
+    /// Its filter or inputs cannot be evaluated, or its tenant has no room for another run, for this reason.
     Broken(String),
 }
 
 impl Received {
-    /// Why a person should look at the event, if one should.
+    /// Why the event needs attention, if it does.
     pub fn complaint(&self) -> Option<String> {
         let broken = self.outcomes.iter().filter_map(|(key, outcome)| match outcome {
             TriggerOutcome::Broken(reason) => {
@@ -70,7 +70,10 @@ impl Triggers<'_> {
         let mut received = Received::default();
         for record in self.runtime.store.triggers_on(tenant, "event", &event.kind).await? {
             if record.trigger.accepts_source(&event.source) {
-                let outcome = self.deliver(&record, event, Vec::new()).await?;
+                let outcome = match self.deliver(&record, event, Vec::new()).await {
+                    Err(error) if error.is_quota() => TriggerOutcome::Broken(error.to_string()),
+                    outcome => outcome?,
+                };
                 received.outcomes.push((record.key, outcome));
             }
         }

@@ -1,4 +1,4 @@
-//! Fan-in: what the children of fan-outs delivered, put together.
+//! Fan-in: the outputs of the children of fan-outs, aggregated.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::Result;
 /// The largest output of a fan-in, in bytes of JSON: that of any task.
 pub(crate) const OUTPUT_LIMIT: usize = 1024 * 1024;
 
-/// Gathers what the children of the fan-outs before a fan-in delivered, in the order in which it names them.
+/// Aggregates the outputs of the children of the fan-outs that a fan-in depends on, in the order in which it names them.
 pub(crate) async fn gather(
     unit: &mut dyn Transaction,
     slice: &RunSlice<'_>,
@@ -73,7 +73,7 @@ fn aggregate(plan: &FanIn, delivered: Vec<Value>) -> std::result::Result<Value, 
     let size = output.to_string().len();
     if size > OUTPUT_LIMIT {
         return Err(Failure::permanent(format!(
-            "what the children delivered is {size} bytes of JSON together and may be {OUTPUT_LIMIT} (1 MiB): name \
+            "the outputs of the children are {size} bytes of JSON together, more than {OUTPUT_LIMIT} (1 MiB): name \
              the `field` that matters, or store it elsewhere and pass references"
         )));
     }

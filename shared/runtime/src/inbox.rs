@@ -19,6 +19,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use engine::Command;
+use futures::future::join_all;
 use model::message::TaskDispatched;
 use model::{Message, Run, RunId};
 use tokio::sync::{Semaphore, oneshot};
@@ -53,17 +54,23 @@ impl Submission {
     pub(crate) fn run(&self) -> RunId {
         match self {
             Self::Settle(run, ..) => *run,
-            Self::Create(prepared) => prepared.new_run.id,
+            Self::Create(prepared) => prepared.run.id,
         }
     }
 }
 
-/// What became of a submission.
+/// The outcome of a submission.
 #[derive(Debug)]
 pub(crate) enum Outcome {
     /// The command was settled; its caller runs this task next.
     Settled(Settled, Option<TaskDispatched>),
     Created(Box<Run>),
+}
+
+/// A listed submission, as its caller waits for it.
+struct Listed<O> {
+    delivery: Delivery<O>,
+    notified: oneshot::Receiver<()>,
 }
 
 /// Where an outcome is left for the caller, as soon as it is certain.
@@ -87,7 +94,7 @@ impl<S: Settle> Waiting<S> {
         *lock(&self.delivery.0) = Some(outcome);
     }
 
-    /// Wakes the caller. Returns the outcome if the caller has gone away.
+    /// Wakes the caller. Returns the outcome if the caller went away.
     fn notify(self) -> Option<S::Outcome> {
         match self.notify.send(()) {
             Ok(()) => None,
@@ -114,7 +121,7 @@ pub(crate) trait Settle: Sized + Sync {
 
     fn after(&self, after: Self::After) -> impl Future<Output = ()> + Send;
 
-    /// Sees to outcomes whose callers have gone away.
+    /// Handles outcomes whose callers went away.
     fn abandoned(&self, outcomes: Vec<Self::Outcome>) -> impl Future<Output = ()> + Send;
 }
 
@@ -133,11 +140,37 @@ impl<S: Settle> Default for Inbox<S> {
 impl<S: Settle> Inbox<S> {
     /// Settles one submission, in one transaction with others that arrive at the same time.
     pub(crate) async fn submit(&self, settler: &S, submission: S::Submission) -> Result<S::Outcome> {
+        let listed = self.list(submission.clone());
+        self.wait(settler, submission, listed).await
+    }
+
+    /// Settles submissions. All are listed before any of them has a turn, so that they share transactions.
+    pub(crate) async fn submit_all(
+        &self,
+        settler: &S,
+        submissions: Vec<S::Submission>,
+    ) -> Vec<Result<S::Outcome>> {
+        let listed: Vec<_> =
+            submissions.into_iter().map(|submission| (submission.clone(), self.list(submission))).collect();
+        join_all(listed.into_iter().map(|(submission, listed)| self.wait(settler, submission, listed))).await
+    }
+
+    fn list(&self, submission: S::Submission) -> Listed<S::Outcome> {
+        let (notify, notified) = oneshot::channel();
+        let delivery = Delivery(Arc::default());
+        lock(&self.waiting).push(Waiting { submission, delivery: delivery.clone(), notify });
+        Listed { delivery, notified }
+    }
+
+    /// Waits until a listed submission is settled, by a turn of this caller or of another one.
+    async fn wait(
+        &self,
+        settler: &S,
+        submission: S::Submission,
+        mut listed: Listed<S::Outcome>,
+    ) -> Result<S::Outcome> {
         loop {
-            let (notify, mut notified) = oneshot::channel();
-            let delivery = Delivery(Arc::default());
-            let waiting = Waiting { submission: submission.clone(), delivery: delivery.clone(), notify };
-            lock(&self.waiting).push(waiting);
+            let Listed { delivery, mut notified } = listed;
             let mut over = false;
             // As long as the submission is listed, no other caller has taken it along: this one goes on waiting for a
             // turn of its own. A turn need not take it along either, where the batch is full.
@@ -161,6 +194,7 @@ impl<S: Settle> Inbox<S> {
             }
             // The caller that had our submission went away before the commit, so it is submitted again. If the commit
             // happened after all, the second try finds the command stale.
+            listed = self.list(submission.clone());
         }
     }
 
@@ -216,7 +250,7 @@ impl<S: Settle> Inbox<S> {
 }
 
 /// Settles a batch. All outcomes are certain before anything is published: a caller that goes away while it publishes
-/// leaves nobody in doubt.
+/// leaves no other caller waiting.
 async fn settle_and_deliver<S: Settle>(settler: &S, batch: &[Waiting<S>]) -> Result<()> {
     let submissions = batch.iter().map(|waiting| waiting.submission.clone()).collect();
     let since = std::time::Instant::now();
@@ -258,7 +292,7 @@ impl Settle for Runtime {
                 }
             }
         }
-        let first = commands.first().map(|(run, _)| *run).or(prepared.first().map(|start| start.new_run.id));
+        let first = commands.first().map(|(run, _)| *run).or(prepared.first().map(|start| start.run.id));
         let run = first.expect("a batch is not empty");
         let written =
             pipeline::despite_conflicts(self, run, || pipeline::try_write(self, &commands, &prepared))

@@ -27,7 +27,7 @@ impl Runtime {
     }
 
     /// Publishes a task that was taken over, for any worker.
-    pub async fn announce(&self, work: TaskDispatched) {
+    pub async fn publish_work(&self, work: TaskDispatched) {
         let run = work.key.run;
         if let Err(error) = self.bus.publish(&[Message::TaskDispatched(work)]).await {
             warn!("A task of run {run} waits for the sweep: {error}");

@@ -1,13 +1,14 @@
-//! What a worker is given to carry out one attempt.
+//! What a worker receives to execute one attempt.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use engine::Graph;
 use language::template;
+use language::types::TaskType;
 use model::message::TaskDispatched;
 use model::{Failure, TaskSpec, TenantId};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use store::Context;
 
 use crate::activate::render;
@@ -21,24 +22,33 @@ pub struct Brief {
     pub tenant: TenantId,
     /// The task's rendered config.
     pub config: Value,
-    /// What templates could name, as one document: inputs, outputs, run, task. Secrets are not in it.
+    /// What templates could name, as one document: inputs, outputs, run, task. Beside these, its tenant, workflow, labels,
+    /// data interval and checkpoint. Secrets are not in it.
     pub document: Value,
 }
 
-/// What has to be done for a dispatched task.
+/// What to do for a dispatched task.
 #[derive(Clone, Debug)]
 pub enum Job {
     /// It can be executed.
     Ready(Brief),
     /// Its config cannot be rendered: it fails before it reaches a worker.
     Broken(Failure),
-    /// Its run is gone.
+    /// Its run was deleted.
     Gone,
 }
 
 /// The names of the secrets that a task's config uses.
 pub fn secrets_of(spec: &TaskSpec) -> BTreeSet<String> {
-    template::secrets_of(&spec.config)
+    let kind = TaskType::of(&spec.kind);
+    match &spec.config {
+        // Code and files are not templates, whatever they contain.
+        Value::Object(settings) => {
+            let templates = settings.iter().filter(|(name, _)| !kind.is_code(name));
+            templates.flat_map(|(_, value)| template::secrets_of(value)).collect()
+        }
+        config => template::secrets_of(config),
+    }
 }
 
 impl Runtime {
@@ -52,7 +62,10 @@ impl Runtime {
     ) -> Result<Job> {
         let (task, child) = (work.key.task, work.child);
         let spec = graph.spec_at(task, child);
-        if spec.kind.is_inline() && template::is_plain(&spec.config) {
+        let leased = spec.leased;
+        // A later attempt at a leased task may continue from a checkpoint, which the document holds.
+        let may_continue = leased && work.attempt > 1;
+        if spec.kind.is_inline() && template::is_plain(&spec.config) && !may_continue {
             return Ok(Job::Ready(Brief {
                 tenant: work.tenant,
                 config: spec.config.clone(),
@@ -67,9 +80,64 @@ impl Runtime {
         let at = At { task, child, attempt: work.attempt };
         let mut scope = scope(graph, &record.run, at, &context, item);
         scope.secrets = secrets;
-        Ok(match render(spec, &scope) {
-            Ok(config) => Job::Ready(Brief { tenant: work.tenant, config, document: scope.to_json() }),
-            Err(failure) => Job::Broken(failure),
-        })
+        let rendered = render(spec, &scope).and_then(|config| {
+            self.types.check_config(work.version, graph, &spec.kind, &config)?;
+            Ok(config)
+        });
+        let config = match rendered {
+            Ok(config) => config,
+            Err(failure) => return Ok(Job::Broken(failure)),
+        };
+        let mut document = scope.to_json();
+        if !spec.kind.is_inline() || leased {
+            add_surroundings(self, work, graph, &context.facts.labels, &mut document).await?;
+        }
+        Ok(Job::Ready(Brief { tenant: work.tenant, config, document }))
+    }
+}
+
+/// Adds to a document what a program may want to know beyond what templates can name.
+async fn add_surroundings(
+    runtime: &Runtime,
+    work: &TaskDispatched,
+    graph: &Graph,
+    labels: &Map<String, Value>,
+    document: &mut Value,
+) -> Result<()> {
+    // Only a second attempt can continue from a checkpoint.
+    let checkpoint = match work.attempt {
+        0 | 1 => None,
+        _ => runtime.store.checkpoint(work.key).await?.map(|checkpoint| checkpoint.data),
+    };
+    let tenant = runtime.tenants().name(work.tenant).await?;
+    let workflow = &graph.workflow().name;
+    Surroundings { tenant: tenant.as_str(), workflow, labels, checkpoint }.add_to(document);
+    Ok(())
+}
+
+/// What a program may want to know beyond what templates can name.
+#[derive(Clone, Debug)]
+pub struct Surroundings<'s> {
+    /// The name of its tenant.
+    pub tenant: &'s str,
+    /// The name of its workflow.
+    pub workflow: &'s str,
+    /// The labels of its run.
+    pub labels: &'s Map<String, Value>,
+    /// The checkpoint that it continues from.
+    pub checkpoint: Option<Value>,
+}
+
+impl Surroundings<'_> {
+    /// Adds it to the document that a program is given.
+    pub fn add_to(self, document: &mut Value) {
+        let interval = json!({
+            "start": document["run"]["data_interval_start"], "end": document["run"]["data_interval_end"],
+        });
+        document["tenant"] = self.tenant.into();
+        document["workflow"] = self.workflow.into();
+        document["labels"] = self.labels.clone().into();
+        document["data_interval"] = interval;
+        document["checkpoint"] = self.checkpoint.into();
     }
 }

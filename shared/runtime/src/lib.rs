@@ -5,10 +5,12 @@
 
 mod activate;
 mod approvals;
+mod breakers;
 mod callback;
 mod child_runs;
 mod concurrency;
 mod counting;
+mod custom_types;
 mod dead_letters;
 mod error;
 mod events;
@@ -17,6 +19,8 @@ mod graphs;
 mod inbox;
 mod inline_next;
 mod job;
+mod leases;
+mod liveness;
 mod pipeline;
 mod preview;
 mod publish;
@@ -40,15 +44,19 @@ use model::Clock;
 use store::Store;
 
 pub use approvals::{Approval, approval};
+pub use breakers::log as log_breaker;
 pub use callback::{CallbackJob, Callbacks};
 pub use child_runs::ChildRuns;
 pub use dead_letters::{BulkAction, BulkOutcome, DeadLetters, Replayed, message_of};
 pub use error::{Error, Result};
 pub use events::{Received, TriggerOutcome};
-pub use job::{Brief, Job, secrets_of};
+pub use job::{Brief, Job, Surroundings, secrets_of};
+pub use leases::{Leases, WaitingWorker, Wanted};
+pub use liveness::Liveness;
 pub use pipeline::Settled;
-pub use preview::{Evaluated, ExpressionError, TemplateNames, rendered_config, visible_outputs};
-pub use quota::RunQuota;
+pub use preview::{
+    Evaluated, ExpressionError, TemplateNames, rendered_config, used_outputs, visible_outputs,
+};
 pub use register::{Definitions, compile, schemas};
 pub use sensors::{Find, Poll};
 pub use start::{
@@ -60,11 +68,13 @@ pub use timers::{Fired, wake};
 pub use workers::Workers;
 
 // The types of what this crate takes and returns.
-pub use engine::retry::attempts_allowed;
+pub use engine::retry::{attempts_allowed, classify};
 pub use engine::{By, Command, Graph, Mark, Operation};
-pub use language::{Definition, Diagnostic, FileKind, SourceFile};
+pub use language::types::{TaskType, types as built_in_types};
+pub use language::{Definition, Diagnostic, FileKind, SourceFile, nearest};
 pub use store::{
-    Activated, BackfillState, DeadLetterFilter, Fault, Finding, LogLine, Pause, Paused, Rerun, TriggerPause,
+    Activated, BackfillState, DeadLetterFilter, Fault, Finding, LogLine, OfferedTask, Pause, Paused, Rerun,
+    TriggerPause,
 };
 
 /// What a function needs to change runs: the store, the bus and a clock.
@@ -73,31 +83,53 @@ pub struct Runtime {
     bus: Arc<dyn Bus>,
     clock: Arc<dyn Clock>,
     graphs: graphs::Graphs,
+    tenant_names: tenants::Names,
+    types: custom_types::TypeCache,
     inbox: inbox::Inbox<Runtime>,
-    quota: RunQuota,
+    quota: quota::RunQuota,
     wake_ups: Option<wake_ups::Requested>,
+    waiting: leases::WaitingRoom,
+    done_counts: workers::DoneCounts,
+    liveness: Liveness,
 }
 
 /// What an installation decides about its runtime.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Settings {
-    /// The maximum number of unfinished runs of a tenant, beyond which tasks and callbacks start no more; none for no limit.
+    /// The maximum number of unfinished runs of a tenant, beyond which none is started, whatever its origin; none for no limit.
     pub run_quota: Option<u32>,
     /// Whether the sweep is called when something is due, and not every minute: then commits request such calls.
     pub exact_wake_ups: bool,
+    /// How often workers send heartbeats, and when they are dead.
+    pub liveness: Liveness,
 }
 
 impl Runtime {
     /// A runtime over these parts.
     pub fn new(store: Arc<dyn Store>, bus: Arc<dyn Bus>, clock: Arc<dyn Clock>) -> Self {
-        let (graphs, inbox, quota) = Default::default();
-        Self { store, bus, clock, graphs, inbox, quota, wake_ups: None }
+        let (graphs, tenant_names, types, inbox, quota, waiting, done_counts, liveness) = Default::default();
+        let wake_ups = None;
+        Self {
+            store,
+            bus,
+            clock,
+            graphs,
+            tenant_names,
+            types,
+            inbox,
+            quota,
+            wake_ups,
+            waiting,
+            done_counts,
+            liveness,
+        }
     }
 
     /// The same runtime with other settings.
     pub fn with(self, settings: Settings) -> Self {
         let wake_ups = settings.exact_wake_ups.then(wake_ups::Requested::default);
-        Self { quota: RunQuota::new(settings.run_quota), wake_ups, ..self }
+        let quota = quota::RunQuota::new(settings.run_quota);
+        Self { quota, wake_ups, liveness: settings.liveness, ..self }
     }
 
     /// The store, for reading.
@@ -162,6 +194,12 @@ pub struct Triggers<'r> {
 /// Inspects unfinished runs and repairs what is wrong with them.
 #[derive(Clone, Copy)]
 pub struct Repairs<'r> {
+    runtime: &'r Runtime,
+}
+
+/// Opens and closes circuit breakers, and lets the tasks begin that wait for them.
+#[derive(Clone, Copy)]
+pub struct Breakers<'r> {
     runtime: &'r Runtime,
 }
 

@@ -6,7 +6,7 @@
 //!
 //! A caller opens a [`Pipeline`], takes the locks that must come first (a concurrency group, due timers, a parent run),
 //! locks the runs, and hands everything to [`Pipeline::settle`]. All reads go through the open transaction: a second
-//! connection could be one that the pool never gets back while everybody holds one and waits for another.
+//! connection could deadlock the pool, once each caller holds one and waits for another.
 
 mod batch;
 
@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use chrono::TimeDelta;
+use engine::breaker::attempt_ends;
 use engine::{Allocator, Command, Graph, RunSlice};
 use model::{Changes, Message, Run, RunId, SlotRequest, TaskKey};
 use store::{Created, Facts, NewRunRecord, Transaction};
@@ -22,6 +23,7 @@ use tracing::error;
 use batch::Batch;
 
 use crate::activate;
+use crate::breakers;
 use crate::counting;
 use crate::graphs::readable;
 use crate::inbox::{Halving, catching_panics};
@@ -37,12 +39,12 @@ const MAX_TRIES: u32 = 5;
 /// How long a run that cannot be settled is left alone.
 const POSTPONED_FOR: TimeDelta = TimeDelta::minutes(10);
 
-/// What became of a command.
+/// The outcome of a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Settled {
     /// It changed the run.
     Applied,
-    /// The task or run had moved on; nothing was changed.
+    /// The task or run had moved on; nothing was changed. Or a breaker refused the claim, and the task waits again.
     Stale,
     /// There is no such run.
     NoSuchRun,
@@ -64,7 +66,7 @@ impl<'s> Creation<'s> {
     }
 }
 
-/// What a committed transaction came to.
+/// What a committed transaction wrote, and what follows.
 #[derive(Default)]
 pub(crate) struct Written {
     /// One for each command, in order.
@@ -110,7 +112,9 @@ impl<'r> Pipeline<'r> {
         let graphs = self.graphs_of(&locked).await?;
         let mut batch = Batch::of(&graphs, locked, self.runtime.clock.now());
         batch.load(&mut *self.unit, commands).await?;
-        let settled = commands.iter().map(|(run, command)| batch.decide(*run, command)).collect();
+        batch.load_gates(&mut *self.unit, commands).await?;
+        let settled =
+            commands.iter().map(|(run, command)| batch.decide(*run, command, &self.runtime.types)).collect();
         for slice in batch.slices() {
             self.propagate(slice, None).await?;
         }
@@ -119,8 +123,10 @@ impl<'r> Pipeline<'r> {
         for (slice, creation) in new.iter_mut().zip(&creations) {
             self.propagate(slice, Some(&creation.prepared.facts)).await?;
         }
-        // One admission for all runs of the transaction: it locks limits, which come after runs in the lock order.
-        let granting = self.admit(batch.slices().chain(&mut new).collect()).await?;
+        let ends: Vec<_> = batch.slices().flat_map(|slice| attempt_ends(slice).to_vec()).collect();
+        let broken = breakers::count(&mut *self.unit, &ends, self.runtime.clock.now()).await?;
+        // One admission for all runs of the transaction: it locks limits, which come after runs and breakers in the lock order.
+        let granting = self.admit(batch.slices().chain(&mut new).collect(), &broken).await?;
         let (created, mut messages) = self.create(new, creations).await?;
         let changes = batch.close(&mut messages);
         if changes.is_empty() && created.is_empty() && granting.is_none() {
@@ -130,6 +136,7 @@ impl<'r> Pipeline<'r> {
         let now = self.runtime.clock.now();
         let (unsent, granting) = slots::commit(self.unit, granting.unwrap_or_default(), now).await?;
         counting::committed(&changes, &created);
+        messages.extend(broken.committed(now));
         let created = created.into_iter().map(|changes| changes.run).collect();
         Ok(Written { settled, created, pending: Pending { messages, unsent, granting } })
     }
@@ -177,16 +184,21 @@ impl<'r> Pipeline<'r> {
 
     /// Requests slots for all tasks of these slices that need one, and releases those that are not needed any more.
     /// Returns the waiters that were granted slots; none if there was nothing to request or release.
-    async fn admit(&mut self, slices: Vec<&mut RunSlice<'_>>) -> Result<Option<Granting>> {
+    async fn admit(
+        &mut self,
+        slices: Vec<&mut RunSlice<'_>>,
+        broken: &breakers::Changed,
+    ) -> Result<Option<Granting>> {
         let mut requests: Vec<_> = slices.iter().flat_map(|slice| slice.slot_requests()).collect();
         // Of those that come together, the most urgent is served first.
         requests.sort_by_key(SlotRequest::rank);
         let releases: Vec<_> = slices.iter().flat_map(|slice| slice.slot_releases()).collect();
-        if requests.is_empty() && releases.is_empty() {
+        if requests.is_empty() && releases.is_empty() && broken.resized.is_empty() {
             return Ok(None);
         }
         let keys: Vec<TaskKey> = requests.iter().map(|request| request.key).collect();
-        let allocator = Allocator::admit(requests, releases, self.runtime.clock.now());
+        let resized = broken.resized.clone();
+        let allocator = Allocator::admit_and_resize(requests, releases, resized, self.runtime.clock.now());
         let (admissions, granting) = slots::allocate(&mut *self.unit, allocator).await?;
         let mut slices: BTreeMap<RunId, &mut RunSlice<'_>> =
             slices.into_iter().map(|slice| (slice.run().id, slice)).collect();

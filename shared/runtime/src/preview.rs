@@ -22,6 +22,17 @@ pub fn visible_outputs(graph: &Graph, task: Option<TaskIndex>) -> Vec<TaskIndex>
     task.map_or_else(|| graph.indices().collect(), |task| graph.ancestors(task))
 }
 
+/// Those of the visible outputs that the templates of a config use.
+pub fn used_outputs(graph: &Graph, task: Option<TaskIndex>, config: &Value) -> Vec<TaskIndex> {
+    let used = template::outputs_of(config);
+    if used.is_empty() {
+        return Vec::new();
+    }
+    let mut visible = visible_outputs(graph, task);
+    visible.retain(|index| used.contains(&None) || used.contains(&Some(graph.spec(*index).name.clone())));
+    visible
+}
+
 /// What templates of a run can name, with the outputs that were read for it.
 pub struct TemplateNames(Scope);
 

@@ -37,16 +37,16 @@ impl Runtime {
         Ok(messages.len())
     }
 
-    /// Tells the sweep that something is due then, perhaps before its next tick. If that is lost, the tick comes.
+    /// Wakes the sweep at an instant, which may be before its next tick. If the message is lost, the tick finds what is due.
     pub async fn wake_sweep(&self, due_at: Instant) {
         let armed = Message::TimerArmed(TimerArmed { wake_at: due_at });
         if let Err(error) = self.bus.publish(&[armed]).await {
-            warn!("The sweep will look at the next tick: {error}");
+            warn!("The sweep cannot be woken before its next tick: {error}");
         }
     }
 }
 
-/// Does what a commit left to do.
+/// Publishes what a committed transaction left to publish, and lets tasks begin that were granted slots.
 pub(crate) async fn publish(runtime: &Runtime, pending: Pending) {
     let granted = publish_messages(runtime, pending).await;
     if let Err(error) = runtime.slots().take_up(granted).await {
@@ -113,7 +113,7 @@ fn log_ends(messages: &[Message]) {
             }
             Message::TaskFinished(end) if end.state == TaskState::Failed => {
                 let (run, task, tenant) = (end.run, &end.name, end.tenant.0);
-                let (workflow, kind) = (&end.workflow, end.kind.map_or("unknown", TaskKind::name));
+                let (workflow, kind) = (&end.workflow, end.kind.as_ref().map_or("unknown", TaskKind::name));
                 info!(event = "task_failed", %run, tenant, workflow, task, kind, "Task {task} of run {run} failed");
             }
             _ => {}

@@ -1,19 +1,20 @@
 //! Registering definitions.
 
 use language::{Definition, Diagnostic, Schema, SourceFile};
-use model::{TenantId, Workflow};
+use model::{Queues, TenantId, Workflow};
 use serde_json::Value;
 use store::{Activated, NewVersion, Registered};
 
 use crate::{Result, Runtime};
 
-/// Compiles files that belong together, or returns everything that is wrong with them. If `stop` returns true meanwhile, the
-/// result is incomplete.
+/// Compiles files that belong together, for an installation that has these queues, or returns everything that is wrong with
+/// them. If `stop` returns true meanwhile, the result is incomplete.
 pub fn compile(
+    queues: &Queues,
     files: &[SourceFile],
     stop: &dyn Fn() -> bool,
 ) -> std::result::Result<Vec<Definition>, Vec<Diagnostic>> {
-    let compiled = language::compile_unless(files, stop);
+    let compiled = language::compile_for(queues, files, stop);
     match compiled.diagnostics.is_empty() {
         true => Ok(compiled.definitions),
         false => Err(compiled.diagnostics),

@@ -1,4 +1,4 @@
-//! Putting right what an inspection found. All of it may be done twice, and by several at once.
+//! Repairs of what an inspection found. All of them may be done twice, and by several processes at once.
 
 use std::collections::BTreeSet;
 
@@ -24,15 +24,15 @@ const MAX_RECHECKS: u32 = 20;
 const CLAIM_TIMEOUT: TimeDelta = TimeDelta::seconds(30);
 
 impl Repairs<'_> {
-    /// Everything that is wrong with the unfinished runs on the next pages after the given run, and with the system
-    /// as a whole where none is given. Returns the run after which to go on, if there are more.
+    /// The findings about the unfinished runs on the next pages after the given run; without one, also about the system as a
+    /// whole. Returns them with the run after which to go on, if there are more.
     pub async fn inspect(
         self,
         mut after: Option<RunId>,
-        looks: u32,
+        pages: u32,
     ) -> Result<(Vec<Finding>, Option<RunId>)> {
         let mut findings = Vec::new();
-        for _ in 0..looks {
+        for _ in 0..pages {
             let inspection = self.runtime.store.inspect(self.runtime.clock.now(), after).await?;
             findings.extend(inspection.findings);
             findings.extend(self.unusable(inspection.versions).await?);
@@ -44,8 +44,8 @@ impl Repairs<'_> {
         Ok((findings, after))
     }
 
-    /// The runs among these whose version this program cannot use. Nothing is noted about them: a newer program may be
-    /// able to, and then they go on.
+    /// The runs among these whose version this program cannot use. Nothing is recorded about them: a newer program may be
+    /// able to, and then they continue.
     async fn unusable(self, versions: Vec<(RunId, VersionId)>) -> Result<Vec<Finding>> {
         let mut found = Vec::new();
         for (run, version) in versions {
@@ -60,15 +60,15 @@ impl Repairs<'_> {
         Ok(found)
     }
 
-    /// Puts right what was found, as far as no person is needed. Returns which findings it repaired.
+    /// Repairs what was found, as far as no person is needed. Returns the findings that it repaired.
     pub async fn repair(self, findings: &[Finding]) -> Result<Vec<Finding>> {
         let (mut repaired, mut seen) = (Vec::new(), BTreeSet::new());
         for finding in findings.iter().filter(|finding| finding.fault.can_be_repaired()) {
             if finding.run.is_some_and(|run| !seen.insert(run)) {
-                continue; // All that is wrong with a run is put right together.
+                continue; // Everything that is wrong with a run is repaired together.
             }
             let done = match finding.run {
-                Some(run) => self.put_right(run).await,
+                Some(run) => self.repair_run(run).await,
                 None => self.repair_all(finding.fault).await,
             };
             match done {
@@ -84,23 +84,22 @@ impl Repairs<'_> {
         Ok(repaired)
     }
 
-    /// Makes what is noted about a run fit its rows, and looks whether anything of it got lost. Returns whether
-    /// anything was wrong.
-    pub async fn put_right(self, run: RunId) -> Result<bool> {
+    /// Makes a run's counters match its tasks, and rechecks it. Returns whether anything was wrong.
+    pub async fn repair_run(self, run: RunId) -> Result<bool> {
         let (changed, pending) =
-            pipeline::despite_conflicts(self.runtime, run, || self.try_put_right(run)).await?;
+            pipeline::despite_conflicts(self.runtime, run, || self.try_repair_run(run)).await?;
         publish::publish(self.runtime, pending).await;
         Ok(changed)
     }
 
-    async fn try_put_right(self, run: RunId) -> Result<(bool, Pending)> {
+    async fn try_repair_run(self, run: RunId) -> Result<(bool, Pending)> {
         let mut pipeline = Pipeline::open(self.runtime).await?;
         let locked = pipeline.unit().lock(&[run]).await?;
         let Some(row) = locked.first() else { return Ok(Default::default()) };
         let audit = pipeline.unit().audit(run).await?;
-        let mut commands = vec![(run, Command::PutRight { audit })];
+        let mut commands = vec![(run, Command::Recount { audit })];
         if !row.state.is_final() {
-            commands.push((run, Command::Recheck { patience: CLAIM_TIMEOUT }));
+            commands.push((run, Command::Recheck { claim_timeout: CLAIM_TIMEOUT, served: None }));
         }
         let written = pipeline.settle(locked, &commands, Vec::new()).await?;
         Ok((written.settled.contains(&Settled::Applied), written.pending))
@@ -114,7 +113,9 @@ impl Repairs<'_> {
             Fault::DeadWorkers => self.lose_unknown().await,
             Fault::OverdueRechecks => {
                 let due = self.runtime.store.due_rechecks(now, MAX_RECHECKS).await?;
-                let commands = due.into_iter().map(|run| (run, Command::Recheck { patience: CLAIM_TIMEOUT }));
+                let commands = due
+                    .into_iter()
+                    .map(|run| (run, Command::Recheck { claim_timeout: CLAIM_TIMEOUT, served: None }));
                 self.settle_some(commands.collect()).await
             }
             _ => Ok(false),

@@ -1,14 +1,14 @@
-//! Sensors of triggers: what they saw, in one transaction with the run that it starts.
+//! Sensors of triggers: what a poll found is settled in one transaction with the run that it starts.
 //!
-//! The sweep asks for a look and puts the next one off in the same breath, so a look that gets lost is made up for by the
-//! next. Each find is settled by itself, over the revision of the trigger at which it looked: of two who looked
-//! at the same time, one is late and writes nothing. What was found and not settled is found again.
+//! The sweep sets the time of the next poll before it requests this one, so the next poll makes up for one that is lost. Each
+//! find is settled by itself, over the revision of the trigger that the poll read: of two polls at the same time, one is late
+//! and writes nothing. Finds that were not settled are found again.
 
 use chrono::TimeDelta;
 use language::config::{self, Sensor};
 use language::template::{self, Scope};
 use language::types::TaskType;
-use model::message::{PollDue, Watch};
+use model::message::{PollDue, PollTarget};
 use model::{CloudEvent, Failure, Instant, Message, Pacing, TaskKind, TriggerKey, TriggerOn};
 use serde_json::{Map, Value};
 use store::{PollRecord, TriggerEvent, TriggerPause, TriggerRecord};
@@ -17,30 +17,30 @@ use tracing::warn;
 use crate::start::trigger::{Begun, Cause, what};
 use crate::{Error, Result, Triggers};
 
-/// The queue whose executors look for triggers.
+/// The queue whose executors poll for triggers.
 const QUEUE: &str = "light";
 
-/// What a sensor saw.
+/// The result of a poll.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Poll {
-    /// What is new, in order.
+    /// The new finds, in order.
     pub finds: Vec<Find>,
-    /// What it has seen now.
+    /// The watermark after all of them.
     pub watermark: Value,
 }
 
-/// Something new that a sensor saw.
+/// Something new that a sensor found.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Find {
-    /// The event that it is.
+    /// The event that the trigger receives.
     pub event: CloudEvent,
-    /// What the sensor has seen once this is settled.
+    /// The watermark once this find is settled.
     pub watermark: Value,
 }
 
 impl Triggers<'_> {
-    /// Lets triggers do what they are due for: asks for looks of sensors, and starts runs of events that were held back.
-    /// Returns how many there were.
+    /// Handles the triggers that are due: requests polls of sensors, and starts runs for events that were held back. Returns
+    /// the number of triggers.
     pub async fn fire_due(self, now: Instant, limit: u32) -> Result<usize> {
         let due = self.runtime.store.due_triggers(now, limit).await?;
         let mut polls = Vec::new();
@@ -48,15 +48,12 @@ impl Triggers<'_> {
             match &record.trigger.on {
                 TriggerOn::Sensor { pacing, .. } => {
                     let (due_at, until) = (record.due_at.unwrap_or(now), now + pacing.delay(record.failures));
-                    // Of two sweeps, one asks.
+                    // Of two sweeps, one requests the poll.
                     if self.runtime.store.put_off(&record.key, due_at, until).await? {
                         let (workflow, name) = (record.key.workflow.clone(), record.key.name.clone());
-                        let watch = Watch::Trigger { workflow, name };
-                        polls.push(Message::PollDue(PollDue {
-                            tenant: record.key.tenant,
-                            queue: QUEUE.into(),
-                            watch,
-                        }));
+                        let target = PollTarget::Trigger { workflow, name };
+                        let (tenant, queue) = (record.key.tenant, QUEUE.into());
+                        polls.push(Message::PollDue(PollDue { tenant, queue, target }));
                     }
                 }
                 _ => self.let_go(record, now).await?,
@@ -65,7 +62,7 @@ impl Triggers<'_> {
         if !polls.is_empty()
             && let Err(error) = self.runtime.bus.publish(&polls).await
         {
-            warn!("{} sensors look an interval later: {error}", polls.len());
+            warn!("{} sensors poll an interval later: {error}", polls.len());
         }
         Ok(due.len())
     }
@@ -98,9 +95,9 @@ impl Triggers<'_> {
         let TriggerOn::Sensor { config, .. } = &record.trigger.on else {
             return Err(Failure::permanent("the trigger has no sensor"));
         };
-        let rendered = TaskType::of(TaskKind::Sensor).render(config, &Scope { secrets, ..Scope::default() });
+        let rendered = TaskType::of(&TaskKind::Sensor).render(config, &Scope { secrets, ..Scope::default() });
         let rendered = rendered.map_err(|error| Failure::permanent(error.to_string()))?;
-        config::read(TaskKind::Sensor, rendered).map_err(|error| Failure::permanent(error.to_string()))
+        config::read(&TaskKind::Sensor, rendered).map_err(|error| Failure::permanent(error.to_string()))
     }
 
     /// The names of the secrets that a trigger's sensor uses.
@@ -111,7 +108,7 @@ impl Triggers<'_> {
         }
     }
 
-    /// Settles what a trigger's sensor saw when it looked at that record.
+    /// Settles the result of a poll for that record of a trigger.
     pub async fn polled(
         self,
         record: &TriggerRecord,
@@ -146,14 +143,24 @@ impl Triggers<'_> {
             let cause = Cause { notes: vec![note], ..plain.clone() };
             let settled = match self.passes(record, &find.event) {
                 Ok(false) => self.settle_cause(&plain).await?,
-                Ok(true) => match self.begin(record, &find.event, None, 0, &cause).await? {
-                    Begun::Started(_) | Begun::Unwanted(_) => true,
+                Ok(true) => match self.begin(record, &find.event, None, 0, &cause).await {
+                    Ok(Begun::Started(_) | Begun::Unwanted(_)) => true,
                     // It was received before and yet the watermark was behind it: only the watermark is written.
-                    Begun::Before => self.settle_cause(&plain).await?,
-                    Begun::Broken(reason) => {
+                    Ok(Begun::Before) => self.settle_cause(&plain).await?,
+                    Ok(Begun::Broken(reason)) => {
                         let failure = Failure::permanent(format!("{}: {reason}", find.event.id));
                         return self.settle_failure(record, pacing, revision, &seen, &failure).await;
                     }
+                    // The watermark stays behind it, so the next poll finds it again.
+                    Err(error) if error.is_quota() => {
+                        let (name, workflow) = (&record.key.name, &record.key.workflow);
+                        warn!(
+                            event = "quota_reached",
+                            "What trigger `{name}` of `{workflow}` found waits: {error}"
+                        );
+                        return Ok(());
+                    }
+                    Err(error) => return Err(error),
                 },
                 Err(reason) => {
                     let failure = Failure::permanent(reason);
@@ -161,7 +168,7 @@ impl Triggers<'_> {
                 }
             };
             if !settled {
-                return Ok(()); // Another look came first.
+                return Ok(()); // Another poll came first.
             }
             (revision, seen) = (revision + 1, find.watermark);
         }
@@ -172,7 +179,7 @@ impl Triggers<'_> {
         Ok(())
     }
 
-    /// A source that is down is looked at less and less often, and at last not at all.
+    /// Polls of a source that is down back off; after `max_failures` in a row, the trigger pauses.
     async fn settle_failure(
         self,
         record: &TriggerRecord,
@@ -197,7 +204,7 @@ impl Triggers<'_> {
         self.settle_cause(&cause).await.map(|_| ())
     }
 
-    /// Lets a trigger pause that starts more runs than anyone can want.
+    /// Pauses a trigger that has started `max_events_per_hour` runs within an hour. Returns whether it did.
     async fn flaps(
         self,
         record: &TriggerRecord,
@@ -211,7 +218,7 @@ impl Triggers<'_> {
             return Ok(false);
         }
         let reason = format!(
-            "it flaps: it started {started} runs within an hour, and `max_events_per_hour` is {}",
+            "it started {started} runs within an hour, and `max_events_per_hour` is {}",
             pacing.max_events_per_hour
         );
         let paused = Some(TriggerPause { at: now, reason });

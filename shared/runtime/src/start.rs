@@ -52,17 +52,31 @@ pub struct StartRun {
     pub origin: Origin,
 }
 
+impl StartRun {
+    /// A request with nothing but what every request has.
+    pub fn new(id: RunId, tenant: TenantId, workflow: impl Into<String>, origin: Origin) -> Self {
+        Self {
+            id,
+            tenant,
+            workflow: workflow.into(),
+            inputs: Map::new(),
+            labels: Map::new(),
+            logical_date: None,
+            priority: 0,
+            origin,
+        }
+    }
+}
+
 impl From<RunRequested> for StartRun {
     fn from(request: RunRequested) -> Self {
+        let origin = Origin::from(&request);
         Self {
-            origin: Origin::from(&request),
-            id: request.run,
-            tenant: request.tenant,
-            workflow: request.workflow,
             inputs: request.inputs,
             labels: request.labels,
             logical_date: request.logical_date,
             priority: request.priority,
+            ..Self::new(request.run, request.tenant, request.workflow, origin)
         }
     }
 }
@@ -70,7 +84,7 @@ impl From<RunRequested> for StartRun {
 /// A run that exists now.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Started {
-    /// The run, as it was created if this call created it. Which task started it is not looked up then.
+    /// The run, as it was created if this call created it. The task that started it is not read then.
     pub record: RunRecord,
     /// Whether this call created it.
     pub new: bool,
@@ -82,16 +96,24 @@ impl Runtime {
     pub async fn start(&self, request: StartRun) -> Result<Started> {
         match create(self, &request).await {
             // Asked before? Then what has changed since does not matter.
-            Err(error) if error.is_hopeless() => started_before(self, &request).await?.ok_or(error),
+            Err(error) if error.is_hopeless() || error.is_quota() => {
+                started_before(self, &request).await?.ok_or(error)
+            }
             other => other,
         }
     }
 }
 
 async fn create(runtime: &Runtime, request: &StartRun) -> Result<Started> {
-    if request.origin.is_run() {
-        runtime.quota.admit(runtime, request.tenant).await?;
+    runtime.quota.admit(runtime, request.tenant).await?;
+    let created = create_admitted(runtime, request).await;
+    if created.is_err() {
+        runtime.quota.release(request.tenant);
     }
+    created
+}
+
+async fn create_admitted(runtime: &Runtime, request: &StartRun) -> Result<Started> {
     let prepared = Arc::new(prepare::prepare(runtime, request).await?);
     let run = if prepared.needs_locks() {
         let created =
@@ -113,26 +135,30 @@ pub(crate) async fn create_because(
     cause: &Cause,
 ) -> Result<Option<RunId>> {
     let prepared = prepare::prepare(runtime, request).await?;
+    runtime.quota.admit(runtime, request.tenant).await?;
     let created =
         pipeline::despite_conflicts(runtime, request.id, || create_alone(runtime, &prepared, Some(cause)))
-            .await?;
-    Ok(created.map(|run| run.id))
+            .await;
+    if !matches!(created, Ok(Some(_))) {
+        runtime.quota.release(request.tenant);
+    }
+    Ok(created?.map(|run| run.id))
 }
 
 /// Creates a run in a transaction of its own; none where its cause had been settled before.
 async fn create_alone(runtime: &Runtime, prepared: &Prepared, cause: Option<&Cause>) -> Result<Option<Run>> {
     let mut pipeline = Pipeline::open(runtime).await?;
     if let Some(cause) = cause
-        && !cause.settle(pipeline.unit(), Some(prepared.new_run.id)).await?
+        && !cause.settle(pipeline.unit(), Some(prepared.run.id)).await?
     {
         return Ok(None);
     }
     // The group's lock comes before the parent's, as everywhere.
-    let creation = match &prepared.new_run.concurrency_group {
+    let creation = match &prepared.run.concurrency_group {
         Some(group) => concurrency::enter(pipeline.unit(), prepared, group).await?,
         None => Creation::of(prepared),
     };
-    check_wanted(pipeline.unit(), prepared.new_run.parent).await?;
+    check_wanted(pipeline.unit(), prepared.run.parent).await?;
     let mut written = pipeline.settle(Vec::new(), &[], vec![creation]).await?;
     publish::publish(runtime, written.pending).await;
     Ok(written.created.pop())

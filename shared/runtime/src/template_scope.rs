@@ -1,4 +1,4 @@
-//! What the tasks that begin can see: what their run was created with, the outputs upstream of them, their items.
+//! Template scopes: what templates of tasks can name. That is what their run was created with, the outputs upstream and the item.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,15 +10,15 @@ use store::{Context, Facts, Transaction};
 
 use crate::Result;
 
-/// What a batch of tasks can see.
+/// The template scopes of a batch of tasks.
 pub(crate) struct TemplateScopes {
     contexts: BTreeMap<TaskIndex, Context>,
     items: BTreeMap<TaskIndex, Value>,
 }
 
 impl TemplateScopes {
-    /// Loads what these tasks can see, each thing once: the children of a fan-out all see what it sees. A run that
-    /// is being created has no facts in the store yet: they are passed in.
+    /// Loads the scopes of these tasks, each value once: the children of a fan-out share its scope. A run that is being
+    /// created has no facts in the store yet: they are passed in.
     pub(crate) async fn load(
         unit: &mut dyn Transaction,
         slice: &RunSlice<'_>,
@@ -42,7 +42,7 @@ impl TemplateScopes {
         Ok(Self { contexts, items: items(unit, slice, tasks).await? })
     }
 
-    /// The names that a task's templates can use; none if the run's inputs are gone.
+    /// The names that a task's templates can use; none if the run's inputs were deleted.
     pub(crate) fn scope(&self, slice: &RunSlice<'_>, task: TaskIndex) -> Option<Scope> {
         let context = self.contexts.get(&anchor(slice, task))?;
         let row = slice.task(task)?;

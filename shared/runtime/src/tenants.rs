@@ -1,9 +1,19 @@
 //! Tenants: creating them, their weights and limits, and how much of its quotas each has used.
 
-use model::{Limit, TenantId};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use model::{Limit, TenantId, TenantName};
 use store::Usage;
 
-use crate::{Result, Runtime};
+use crate::{Error, Result, Runtime};
+
+/// How many names are cached; beyond that the oldest tenant's goes first.
+const MAX_NAMES: usize = 10_000;
+
+/// The names of tenants, which never change.
+#[derive(Default)]
+pub(crate) struct Names(Mutex<BTreeMap<TenantId, TenantName>>);
 
 /// Creates tenants and changes their weights and limits.
 #[derive(Clone, Copy)]
@@ -38,6 +48,27 @@ impl Tenants<'_> {
             self.runtime.slots().resize(&Limit::Tenant(tenant), slots).await?;
         }
         Ok(())
+    }
+
+    /// The name of a tenant, from the cache or the store.
+    pub async fn name(self, tenant: TenantId) -> Result<TenantName> {
+        if tenant == TenantId::DEFAULT {
+            return Ok(TenantName::default_tenant());
+        }
+        let names = || self.runtime.tenant_names.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = names().get(&tenant).cloned();
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let found = self.runtime.store.tenant_name(tenant).await?;
+        let found = found.ok_or_else(|| Error::NoSuchTenant(tenant.0.to_string()))?;
+        let name = TenantName::new(&found).map_err(|_| Error::NoSuchTenant(found))?;
+        let mut names = names();
+        names.insert(tenant, name.clone());
+        if names.len() > MAX_NAMES {
+            names.pop_first();
+        }
+        Ok(name)
     }
 
     /// How many unfinished runs and workflows a tenant has, of each at most `max`.

@@ -3,9 +3,11 @@
 use engine::Command;
 use model::{Instant, RunId};
 use store::DueTimer;
+use tracing::warn;
 use uuid::Uuid;
 
 use crate::counting;
+use crate::inbox::catching_panics;
 use crate::pipeline;
 use crate::pipeline::Pipeline;
 use crate::publish;
@@ -24,11 +26,24 @@ pub struct Fired {
 impl Runtime {
     /// Fires due timers in one transaction, of runs that no other transaction has locked. Two that fire at the same time
     /// fire different ones.
+    ///
+    /// If the transaction fails, the batch is settled as any other: in halves, and a run that spoils it is postponed.
     pub async fn fire(&self, now: Instant, limit: u32) -> Result<Fired> {
-        let (fired, pending) =
-            pipeline::despite_conflicts(self, RunId(Uuid::nil()), || try_fire(self, now, limit)).await?;
-        publish::publish(self, pending).await;
-        Ok(fired)
+        let all = pipeline::despite_conflicts(self, RunId(Uuid::nil()), || try_fire(self, now, limit));
+        match catching_panics(all).await {
+            Ok((fired, pending)) => {
+                publish::publish(self, pending).await;
+                Ok(fired)
+            }
+            Err(error) if error.is_passing() => Err(error),
+            Err(error) => {
+                warn!("A batch of timers failed and is settled as commands: {error}");
+                let commands: Vec<_> =
+                    self.store.due_timers(now, limit).await?.into_iter().map(wake).collect();
+                let due = commands.len();
+                Ok(Fired { due, applied: self.settle_or_postpone(commands).await? })
+            }
+        }
     }
 }
 

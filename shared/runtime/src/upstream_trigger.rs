@@ -23,7 +23,7 @@ impl Triggers<'_> {
         for record in waiting {
             match self.follow_one(&record, finished, &run).await {
                 Ok(()) => {}
-                // What one trigger can make nothing of must not keep the others from hearing of it.
+                // An event that one trigger cannot use must still reach the others.
                 Err(Error::BadTrigger(complaint)) => complaints.push(complaint),
                 Err(error) => return Err(error),
             }
@@ -55,7 +55,10 @@ impl Triggers<'_> {
             }
             None if others.is_empty() => {}
             None => {
-                debug!("Run {} has no logical date, so nothing can be told to belong to it", finished.run);
+                debug!(
+                    "Run {} has no logical date, so no trigger can match it with other runs",
+                    finished.run
+                );
                 return Ok(());
             }
         }
@@ -79,9 +82,11 @@ impl Triggers<'_> {
             self.runtime.clock.now(),
         );
         let cause = Cause::received(key, vec![note]);
-        match self.begin(record, &event, date, run.run.depth + 1, &cause).await? {
-            Begun::Broken(reason) => complain(record, &reason),
-            Begun::Started(_) | Begun::Before | Begun::Unwanted(_) => Ok(()),
+        match self.begin(record, &event, date, run.run.depth + 1, &cause).await {
+            Ok(Begun::Broken(reason)) => complain(record, &reason),
+            Ok(Begun::Started(_) | Begun::Before | Begun::Unwanted(_)) => Ok(()),
+            Err(error) if error.is_quota() => complain(record, &error.to_string()),
+            Err(error) => Err(error),
         }
     }
 
@@ -106,7 +111,7 @@ impl Triggers<'_> {
     }
 }
 
-/// What one trigger cannot make of the end of a run.
+/// Why a trigger cannot use the end of a run.
 fn complain(record: &TriggerRecord, reason: &str) -> Result<()> {
     let (name, workflow) = (&record.key.name, &record.key.workflow);
     Err(Error::BadTrigger(format!("trigger `{name}` of `{workflow}`: {reason}")))

@@ -4,10 +4,10 @@
 with over as (
     delete from shared_task_waiters where run = $4 and idx = $5
 )
-insert into shared_tasks as standing (tenant, name, key, owner_run, owner_idx)
+insert into shared_tasks as existing (tenant, name, key, owner_run, owner_idx)
 values ($1, $2, $3, $4, $5)
     on conflict (tenant, name, key) do update
-   set owner_run   = case when standing.finished_at < $6 then excluded.owner_run else standing.owner_run end,
-       owner_idx   = case when standing.finished_at < $6 then excluded.owner_idx else standing.owner_idx end,
-       finished_at = case when standing.finished_at < $6 then null else standing.finished_at end
+   set owner_run   = case when existing.finished_at < $6 then excluded.owner_run else existing.owner_run end,
+       owner_idx   = case when existing.finished_at < $6 then excluded.owner_idx else existing.owner_idx end,
+       finished_at = case when existing.finished_at < $6 then null else existing.finished_at end
 returning owner_run, owner_idx, finished_at

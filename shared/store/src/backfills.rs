@@ -212,10 +212,6 @@ pub trait Backfills: Send + Sync {
     /// Moves a date on from a step. Returns whether it was at that step.
     async fn move_date(&self, id: BackfillId, from: DateStep, date: &BackfillDate) -> Result<bool>;
 
-    /// How many dates of a backfill wait (`waiting`), and how many have a run in which state. Runs that were deleted count
-    /// as `forgotten`.
-    async fn backfill_progress(&self, id: BackfillId) -> Result<BTreeMap<String, u32>>;
-
     /// The runs of a backfill that are in one of these states, by date; also those of dates that were only claimed.
     async fn backfill_runs(
         &self,

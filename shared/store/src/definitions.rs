@@ -8,12 +8,12 @@ use crate::{Activated, Active, NewVersion, Pause, Registered, Result, VersionRec
 /// Why a trigger pauses whose workflow does.
 pub(crate) const WORKFLOW_PAUSES: &str = "its workflow is paused";
 
-/// What became of a workflow that was to pause, or to go on.
+/// The outcome of pausing or resuming a workflow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Paused {
-    /// It pauses now, or goes on, and did not before.
+    /// It is paused now, or resumed, and was not before.
     Changed,
-    /// It did already; nothing was written.
+    /// It was already; nothing was written.
     Already,
     /// There is no such workflow, or it is out of use.
     Unknown,
@@ -55,8 +55,8 @@ pub trait Definitions: Send + Sync {
     async fn activate(&self, tenant: TenantId, workflow: &str, number: i32, at: Instant)
     -> Result<Activated>;
 
-    /// Lets nothing of a workflow begin by itself, or where no pause is given, lets it go on. Its triggers pause with it
-    /// and go on with it, but for those that pause for reasons of their own; a new version changes nothing about that.
+    /// Pauses a workflow, so that nothing starts its runs, or resumes it if no pause is given. Its triggers pause and resume
+    /// with it, except those that pause for reasons of their own; a new version does not change that.
     async fn pause_workflow(
         &self,
         tenant: TenantId,

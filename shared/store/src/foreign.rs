@@ -4,19 +4,22 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use futures::TryStreamExt;
 use serde_json::Value;
 use sqlx::postgres::{PgArguments, PgConnectOptions};
 use sqlx::query::Query;
-use sqlx::types::Json;
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, PgConnection, Row};
 
-use crate::Result;
+use crate::{Error, Result};
 
 /// The server ends a query that takes longer.
 const STATEMENT_TIMEOUT: [(&str, &str); 1] = [("statement_timeout", "30s")];
 
 /// The maximum number of rows that are read.
 const MAX_ROWS: usize = 1_000;
+
+/// The maximum length of all rows together, as JSON. The database sends no row that is longer.
+const MAX_BYTES: usize = 1024 * 1024;
 
 /// A database of the user, by its URL.
 #[derive(Clone, Debug)]
@@ -74,7 +77,7 @@ pub struct ForeignConnection(PgConnection);
 
 impl ForeignConnection {
     /// The rows of a query, as JSON objects, with values bound to `$1` and so on. The query runs in a transaction that can
-    /// only read.
+    /// only read. It fails once there is more than `MAX_BYTES` of them; the connection is then closed, whatever else comes.
     pub async fn query<'v>(
         mut self,
         query: &str,
@@ -83,14 +86,35 @@ impl ForeignConnection {
         let mut transaction = self.0.begin().await?;
         sqlx::query("set transaction read only").execute(&mut *transaction).await?;
         let query = query.trim().trim_end_matches(';');
-        let wrapped = format!("select to_jsonb(found) as found from ({query}\n) found limit {MAX_ROWS}");
+        let wrapped = format!(
+            "select case when octet_length(found) <= {MAX_BYTES} then found end as found
+             from (select to_jsonb(found)::text as found from ({query}\n) found limit {MAX_ROWS}) texts"
+        );
         let query = values.fold(sqlx::query(AssertSqlSafe(wrapped)), bind);
-        let rows = query.fetch_all(&mut *transaction).await?;
+        let (mut found, mut left) = (Vec::new(), MAX_BYTES);
+        let mut rows = query.fetch(&mut *transaction);
+        while let Some(row) = rows.try_next().await? {
+            let text: Option<&str> = row.try_get("found")?;
+            let text = text.filter(|text| text.len() <= left).ok_or_else(too_large)?;
+            left -= text.len();
+            found.push(serde_json::from_str(text).map_err(|error| unreadable(error.to_string()))?);
+        }
+        drop(rows);
         transaction.rollback().await?;
         // The server notices a lost connection by itself.
         drop(self.0.close().await);
-        rows.iter().map(|row| Ok(row.try_get::<Json<Value>, _>("found")?.0)).collect()
+        Ok(found)
     }
+}
+
+fn too_large() -> Error {
+    unreadable(format!(
+        "its rows have more than {MAX_BYTES} bytes of JSON; select fewer of them, or fewer columns"
+    ))
+}
+
+fn unreadable(why: String) -> Error {
+    Error::Unreadable { what: "result of the query", why }
 }
 
 fn bind<'q>(

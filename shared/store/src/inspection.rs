@@ -42,7 +42,7 @@ pub enum Fault {
     /// All tasks of a run have ended, and it has not.
     NotEnded,
     /// Tasks of a run were dispatched and no worker claimed them.
-    UnheardTasks,
+    UnclaimedTasks,
     /// A run has tasks that have not begun, and nothing in it moves.
     AtRest,
     /// A run has not ended and will not be rechecked.
@@ -88,7 +88,7 @@ impl Fault {
         Self::OrphanedTimers,
         Self::WrongCounts,
         Self::NotEnded,
-        Self::UnheardTasks,
+        Self::UnclaimedTasks,
         Self::AtRest,
         Self::NoRecheck,
         Self::Stalled,
@@ -106,7 +106,7 @@ impl Fault {
             Self::OrphanedTimers => "orphaned_timers",
             Self::WrongCounts => "wrong_counts",
             Self::NotEnded => "not_ended",
-            Self::UnheardTasks => "unheard_tasks",
+            Self::UnclaimedTasks => "unclaimed_tasks",
             Self::AtRest => "at_rest",
             Self::NoRecheck => "no_recheck",
             Self::Stalled => "stalled",
@@ -140,7 +140,7 @@ pub(crate) struct Seen {
     pub(crate) recheck_at: Option<Instant>,
     pub(crate) counts: Counts,
     /// How many of its tasks were dispatched long ago.
-    pub(crate) unheard: u32,
+    pub(crate) unclaimed: u32,
     /// When one of its tasks last moved.
     pub(crate) moved_at: Option<Instant>,
 }
@@ -166,7 +166,7 @@ impl Seen {
         let found = [
             wrong.then(|| finding(Fault::WrongCounts, 1)),
             ended.then(|| finding(Fault::NotEnded, 1)),
-            (self.unheard > 0 && may_move).then(|| finding(Fault::UnheardTasks, self.unheard)),
+            (self.unclaimed > 0 && may_move).then(|| finding(Fault::UnclaimedTasks, self.unclaimed)),
             (at_rest && may_move).then(|| finding(Fault::AtRest, waiting)),
             (!asleep && self.recheck_at.is_none()).then(|| finding(Fault::NoRecheck, 1)),
             (self.run.state == RunState::Stalled).then(|| finding(Fault::Stalled, 1)),

@@ -8,6 +8,7 @@
 
 mod attempts;
 mod backfills;
+mod breakers;
 mod chunks;
 mod dead_letters;
 mod definitions;
@@ -18,6 +19,7 @@ mod load;
 mod maintenance;
 mod memory;
 mod normal;
+mod offers;
 mod outbox;
 mod postgres;
 mod records;
@@ -31,8 +33,10 @@ mod transaction;
 mod triggers;
 mod workers;
 
-pub use attempts::{Attempts, Checkpoint};
+pub use attempts::{Attempts, Checkpoint, MAX_LOG_BYTES, MAX_LOG_LINES};
 pub use backfills::*;
+pub use breakers::{Breakers, TransactionBreakers};
+pub use chunks::log_cut;
 pub use dead_letters::DeadLetters;
 pub use definitions::{Definitions, Paused};
 pub use error::{Error, Result};
@@ -42,11 +46,12 @@ pub use load::{Load, Measured, Pool, TenantLoad, Usage};
 pub use maintenance::Maintenance;
 pub use memory::Memory;
 pub use normal::{label as storable_label, schedule_of_date, text as storable};
+pub use offers::{OfferFeed, OfferedTask, Offers};
 pub use outbox::Outbox;
 pub use postgres::bounded::{Bounded, MAX_PAGE_BYTES};
 #[doc(hidden)]
 pub use postgres::generated_statements;
-pub use postgres::{Postgres, TenantConnection, bounded, rows, select};
+pub use postgres::{Connections, Postgres, TenantConnection, bounded, rows, select};
 pub use records::*;
 pub use retention::{Part, Retention};
 pub use runs::Runs;
@@ -56,7 +61,7 @@ pub use tenants::Tenants;
 pub use timers::Timers;
 pub use transaction::{Transaction, TransactionSlots, TransactionTriggers, Transactions};
 pub use triggers::{PollRecord, TriggerEvent, TriggerFilter, TriggerPause, TriggerRecord, Triggers};
-pub use workers::Workers;
+pub use workers::{DEAD_WORKER_TTL, Workers};
 
 /// Declares [`Store`] as the sum of the traits.
 macro_rules! sum_of {
@@ -69,5 +74,5 @@ macro_rules! sum_of {
 
 sum_of! {
     Transactions, Definitions, Runs, Attempts, Timers, Slots, Tenants, Schedules, Backfills, Triggers, Workers,
-    DeadLetters, Outbox, Maintenance, Inspections, Retention, Measured,
+    Offers, Breakers, DeadLetters, Outbox, Maintenance, Inspections, Retention, Measured,
 }

@@ -26,6 +26,8 @@ pub struct Load {
     pub timer: Option<Instant>,
     /// How many dead letters are kept, a thousand at most.
     pub dead_letters: u32,
+    /// How many circuit breakers let nothing through.
+    pub breakers: u32,
     /// How many workers serve each queue; those that take whatever is sent to them are under `any`. A worker is known from
     /// its first heartbeat until it leaves or is found dead.
     pub workers: BTreeMap<String, u32>,

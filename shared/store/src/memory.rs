@@ -6,6 +6,7 @@
 mod admission;
 mod attempts;
 mod backfills;
+mod breakers;
 mod constraints;
 mod dead_letters;
 mod definitions;
@@ -13,6 +14,7 @@ mod draft;
 mod inspection;
 mod load;
 mod maintenance;
+mod offers;
 mod outbox;
 mod retention;
 mod runs;

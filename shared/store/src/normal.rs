@@ -57,16 +57,29 @@ pub(crate) fn limit(limit: &Limit) -> Limit {
     Limit::of(limit.kind(), limit.tenant(), &text(limit.name())).expect("the same kind and tenant")
 }
 
-/// A run with its times in order, whose parent knows how deep it is.
+/// A run with its times in order, whose parent knows how deep it is. Each field is named, so that nobody adds a text that
+/// keeps its NUL characters.
 pub(crate) fn run(run: &Run) -> Run {
     let started_at = not_before(run.started_at, Some(run.created_at));
     Run {
+        id: run.id,
+        tenant: run.tenant,
+        workflow: text(&run.workflow).into_owned(),
+        version: run.version,
+        state: run.state,
+        revision: run.revision,
+        counts: run.counts,
+        failures: run.failures,
+        events: run.events,
+        created_at: run.created_at,
         started_at,
         finished_at: not_before(run.finished_at, started_at.or(Some(run.created_at))),
         error: run.error.as_deref().map(|error| text(error).into_owned()),
         parent: run.parent.map(|parent| Parent { depth: run.depth, ..parent }),
+        depth: run.depth,
         concurrency_group: run.concurrency_group.as_deref().map(|group| label(group).into_owned()),
-        ..run.clone()
+        waiting: run.waiting,
+        priority: run.priority,
     }
 }
 
@@ -94,7 +107,7 @@ pub(crate) fn facts(facts: &Facts) -> Facts {
     }
 }
 
-/// What tells the dates of a schedule apart from those of others. A workflow's only schedule shares its dates with
+/// The name under which the dates of a schedule are unique. A workflow's only schedule shares its dates with
 /// people.
 pub fn schedule_of_date(schedule: &str) -> Cow<'_, str> {
     if schedule == Schedule::ONLY { Cow::Borrowed("") } else { text(schedule) }
@@ -116,8 +129,8 @@ pub(crate) fn dead_letter(letter: &DeadLetter) -> DeadLetter {
     }
 }
 
-/// A worker's sign of life, as it can be kept.
-pub(crate) fn sign(sign: &Heartbeat) -> Heartbeat {
+/// A heartbeat, as it can be stored.
+pub(crate) fn heartbeat(sign: &Heartbeat) -> Heartbeat {
     let facts = sign.facts.as_ref().map(|facts| WorkerFacts {
         function: text(&facts.function).into_owned(),
         queue: facts.queue.as_deref().map(|queue| text(queue).into_owned()),
@@ -125,6 +138,7 @@ pub(crate) fn sign(sign: &Heartbeat) -> Heartbeat {
         version: text(&facts.version).into_owned(),
         since: facts.since,
         breakers: facts.breakers.clone(),
+        remote: facts.remote.clone(),
     });
     Heartbeat { facts, ..*sign }
 }
@@ -143,7 +157,7 @@ pub(crate) fn dead_letter_id(id: &str) -> String {
     text(id).chars().take(MAX_DEAD_LETTER_ID).collect()
 }
 
-/// When the sweep should look at the run again: never once it has ended, whatever was said.
+/// When the run is rechecked next: never once it has ended, whatever the decision named.
 pub(crate) fn recheck(changes: &Changes) -> Recheck {
     if changes.run.state.is_final() { Recheck::Never } else { changes.recheck }
 }
@@ -153,7 +167,7 @@ pub(crate) fn first_event(changes: &Changes) -> i64 {
     changes.run.events - changes.events.len() as i64
 }
 
-/// When the decision was made, as its rows tell: what the age of its messages is counted from.
+/// When the decision was made, according to its rows: the age of its messages is counted from then.
 pub(crate) fn decided_at(changes: &Changes) -> Instant {
     let events = changes.events.iter().map(|event| event.at);
     let tasks = changes.tasks.iter().map(|task| task.since);

@@ -6,6 +6,7 @@ mod attempts;
 mod backfills;
 mod beginning;
 pub mod bounded;
+mod breakers;
 mod columns;
 mod concurrency;
 mod connecting;
@@ -18,6 +19,7 @@ mod load;
 mod login;
 mod maintenance;
 mod new_runs;
+mod offers;
 mod outbox;
 mod partitions;
 mod reading;
@@ -41,19 +43,22 @@ use sqlx::postgres::PgPool;
 
 use crate::Result;
 
+pub use self::connecting::Connections;
 pub use self::reading::TenantConnection;
 
 /// Reads that the ledger and people share, each over a connection: the engine's own, or one in a tenant's role.
 pub mod select {
     pub use super::attempts::{attempts, log};
     pub use super::backfills::{backfill, backfill_progress, backfills};
+    pub use super::breakers::breakers;
     pub use super::concurrency::members as concurrency_group;
     pub use super::dead_letters::{dead_letter, dead_letters};
     pub use super::definitions::{numbered_version, workflow};
     pub use super::runs::{events, item, listed_runs, listed_tasks, outputs, run, tasks};
     pub use super::schedules::schedules;
-    pub use super::slots::{limits, slot_wait};
+    pub use super::slots::{limit_of, limits, slot_wait};
     pub use super::triggers::{trigger, trigger_events, triggers};
+    pub use super::workers::served_queues;
 }
 
 /// The schema, step by step.

@@ -199,7 +199,7 @@ pub struct LogLine {
 }
 
 /// What is due, and when the next things are.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Agenda {
     /// When the first timer is due, or was.
     pub timer: Option<Instant>,
@@ -215,6 +215,8 @@ pub struct Agenda {
     pub unsent: Option<Instant>,
     /// When the first task was granted slots that it has not taken.
     pub granted: Option<Instant>,
+    /// When the first pause of a circuit breaker ends, or did.
+    pub breaker: Option<Instant>,
     /// Whether a task waits for a slot that is free.
     pub room: bool,
     /// The oldest last heartbeat of a worker; the epoch if a worker that never registered or has left holds an attempt.
@@ -226,6 +228,8 @@ pub struct Agenda {
     /// Whether a run has not ended, does not only wait, and will not be rechecked. If very many runs only wait, not all are
     /// searched.
     pub neglected: bool,
+    /// The log filter that is set for the sweep: an idle tick reads nothing else.
+    pub log_filter: Option<String>,
 }
 
 /// A timer that is due.

@@ -73,4 +73,9 @@ pub trait Retention: Send + Sync {
     /// Deletes events that triggers received too long before that instant, also those of deleted triggers, some at a time.
     /// Returns how many.
     async fn forget_trigger_events(&self, now: Instant) -> Result<u64>;
+
+    /// Deletes breakers whose last failure and pause were at `before` or earlier, some at a time: those of hosts in whatever
+    /// state, since a host that is never called again never closes its own; those of tasks only if they are closed, since
+    /// an open one holds slots back. Returns how many.
+    async fn forget_breakers(&self, before: Instant) -> Result<u64>;
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use model::{Event, RunId, TaskIndex, TaskKey, TenantId};
 
-use crate::{Facts, Result, RunFilter, RunRecord, TaskRecord};
+use crate::{Result, RunFilter, RunRecord, TaskRecord};
 
 /// Runs outside a transaction. Nothing here locks, and no decision rests on it alone.
 #[async_trait]
@@ -15,9 +15,6 @@ pub trait Runs: Send + Sync {
 
     /// The newest runs of a tenant that pass a filter.
     async fn runs(&self, tenant: TenantId, filter: &RunFilter) -> Result<Vec<RunRecord>>;
-
-    /// What a run was created with.
-    async fn facts(&self, run: RunId) -> Result<Option<Facts>>;
 
     /// Tasks of a run in index order, after the given one: those of its definition, or the children of one of them.
     async fn run_tasks(

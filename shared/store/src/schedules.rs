@@ -18,7 +18,7 @@ pub struct ScheduleRecord {
     pub decided_until: Instant,
     /// What a person decided about the instants missed until then.
     pub owed: Option<(Catchup, Instant)>,
-    /// When the sweep should look; none while it rests, and when nothing is to come.
+    /// When the sweep evaluates it next; none while it is paused, and after its last instant.
     pub due_at: Option<Instant>,
     /// Who paused it, if somebody did.
     pub pause: Option<Pause>,
@@ -44,7 +44,7 @@ pub struct Pause {
 }
 
 impl ScheduleRecord {
-    /// A schedule that is new at that instant: what was before is none of its business.
+    /// A schedule that is new at that instant: earlier instants get no runs.
     pub fn new(tenant: TenantId, workflow: &str, schedule: Schedule, at: Instant) -> Self {
         Self {
             tenant,
@@ -93,9 +93,9 @@ pub trait Schedules: Send + Sync {
         limit: u32,
     ) -> Result<Vec<ScheduleRecord>>;
 
-    /// Schedules that should be looked at, the longest overdue first.
+    /// Schedules that are due, the longest overdue first.
     async fn due_schedules(&self, now: Instant, limit: u32) -> Result<Vec<ScheduleRecord>>;
 
-    /// Writes a schedule over the revision it was read at. Returns whether it was still the one.
+    /// Writes a schedule over the revision it was read at. Returns whether it still had that revision.
     async fn save_schedule(&self, record: &ScheduleRecord) -> Result<bool>;
 }

@@ -13,4 +13,7 @@ pub trait Tenants: Send + Sync {
 
     /// The tenant of that name, if there is one.
     async fn tenant_named(&self, name: &str) -> Result<Option<TenantId>>;
+
+    /// The name of a tenant, which never changes.
+    async fn tenant_name(&self, tenant: TenantId) -> Result<Option<String>>;
 }

@@ -11,12 +11,12 @@ use model::{
 
 use crate::{
     ConcurrencyMember, Context, Created, DueTimer, NewRunRecord, PollRecord, Result, Share, ShareAsk,
-    TriggerEvent, Unsent, VersionRecord,
+    TransactionBreakers, TriggerEvent, Unsent, VersionRecord,
 };
 
 /// One transaction. Dropped without [`commit`](Transaction::commit), it leaves no trace.
 #[async_trait]
-pub trait Transaction: TransactionSlots + TransactionTriggers {
+pub trait Transaction: TransactionSlots + TransactionBreakers + TransactionTriggers {
     /// Locks these runs (in id order, whatever the order given) and returns those that exist.
     async fn lock(&mut self, runs: &[RunId]) -> Result<Vec<Run>>;
 

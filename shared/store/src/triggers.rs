@@ -105,7 +105,7 @@ pub trait Triggers: Send + Sync {
     /// Puts off what is due of a trigger, unless someone did before. Returns whether it did.
     async fn put_off(&self, key: &TriggerKey, due_at: Instant, until: Instant) -> Result<bool>;
 
-    /// Lets a trigger pause, or go on. One that goes on and has a sensor looks at once. Returns whether there is such a
+    /// Pauses or resumes a trigger. The sensor of a resumed one polls at once. Returns whether there is such a
     /// trigger.
     async fn pause_trigger(
         &self,
@@ -114,13 +114,10 @@ pub trait Triggers: Send + Sync {
         now: Instant,
     ) -> Result<bool>;
 
-    /// The events that a trigger received, the latest first.
-    async fn trigger_events(&self, key: &TriggerKey, limit: u32) -> Result<Vec<TriggerEvent>>;
-
     /// How many runs a trigger started since then.
     async fn runs_triggered(&self, key: &TriggerKey, since: Instant) -> Result<u32>;
 
-    /// The run of a workflow for that logical date, and where it stands.
+    /// The run of a workflow for that logical date, and its state.
     async fn run_on(
         &self,
         tenant: TenantId,

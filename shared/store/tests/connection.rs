@@ -4,7 +4,7 @@ extern crate ebbflow_store as store;
 
 use model::TenantId;
 use sqlx::{ConnectOptions, Connection, PgConnection};
-use store::{DeadLetters, Error, Postgres, Slots, Transactions};
+use store::{Connections, DeadLetters, Error, Postgres, Slots, Transactions};
 
 #[tokio::test]
 async fn a_database_that_is_not_there_is_unavailable() {
@@ -56,12 +56,12 @@ async fn a_user_connects_once_it_may_assume_the_owner_and_passwords_may_change()
     sqlx::query(sqlx::AssertSqlSafe(create)).execute(&mut superuser).await.unwrap();
     let options: sqlx::postgres::PgConnectOptions = database.url.parse().unwrap();
     let url = options.username(&name).to_url_lossy().to_string();
-    let rejected = Postgres::connect_by(&url, "a token", 2).await;
+    let rejected = Postgres::open(&url, Some("a token"), Connections::at_most(2)).await;
     assert!(matches!(rejected, Err(Error::NotPrepared(_))), "{rejected:?}");
     for _ in 0..2 {
         Postgres::grant_to(&database.url, std::slice::from_ref(&name)).await.unwrap();
     }
-    let store = Postgres::connect_by(&url, "a token", 2).await.unwrap();
+    let store = Postgres::open(&url, Some("a token"), Connections::at_most(2)).await.unwrap();
     store.use_password("the next token");
     assert!(store.dead_letters(&store::DeadLetterFilter::newest(1)).await.unwrap().is_empty());
     let drop = format!("drop role \"{name}\"");
@@ -74,13 +74,13 @@ async fn a_caller_that_gives_up_at_any_point_leaves_nothing_open_on_the_connecti
     Postgres::migrate(&database.url).await.unwrap();
     let store = Postgres::connect(&database.url, 1).await.unwrap();
     let mut operator = PgConnection::connect(&database.url).await.unwrap();
-    for patience in 0..30 {
+    for polls in 0..30 {
         let wait = || async {
-            for _ in 0..patience {
+            for _ in 0..polls {
                 tokio::task::yield_now().await;
             }
         };
-        let weight = patience + 1;
+        let weight = polls + 1;
         tokio::select! { biased; _ = store.begin() => {}, () = wait() => {} }
         store.set_weight(TenantId::DEFAULT, weight).await.unwrap();
         let select = sqlx::query_scalar::<_, i32>("select weight from tenants where id = 1");

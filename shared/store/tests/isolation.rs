@@ -9,7 +9,7 @@ use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, Row};
 use store::{Postgres, Tenants};
 
 /// Tables of which the role sees one tenant's rows, and the column that says whose they are.
-const TABLES: [&str; 22] = [
+const TABLES: [&str; 26] = [
     "tenants",
     "workflows",
     "versions",
@@ -25,6 +25,7 @@ const TABLES: [&str; 22] = [
     "items",
     "shared_task_waiters",
     "checkpoints",
+    "progress",
     "schedules",
     "backfills",
     "backfill_dates",
@@ -32,6 +33,9 @@ const TABLES: [&str; 22] = [
     "trigger_events",
     "limits",
     "slot_waiters",
+    "breakers",
+    "workers",
+    "offers",
 ];
 
 fn at() -> Instant {
@@ -56,7 +60,9 @@ async fn two_tenants() -> (testkit::Database, Postgres, TenantId, PgConnection) 
              insert into limits (kind, tenant, name) values ('pool', {tenant}, 'p');
              insert into slot_waiters (run, idx, attempt, tenant, lim, step, needs, id, rank, since)
                  select '{run}', 0, 1, {tenant}, id, 0, array[id], 0, 0, 'epoch' from limits where tenant = {tenant};
+             insert into breakers (tenant, kind, name) values ({tenant}, 'host', 'api.example:443');
              insert into checkpoints (run, idx, attempt, at, data) values ('{run}', 0, 1, 'epoch', '{{}}');
+             insert into progress (run, idx, attempt, at, metrics) values ('{run}', 0, 1, 'epoch', '{{}}');
              set session_replication_role = origin;",
         );
         connection.execute(AssertSqlSafe(statements)).await.unwrap();
@@ -78,16 +84,20 @@ async fn a_statement_that_forgets_its_tenant_finds_nothing_of_another() {
     for (setting, seen) in [(other.0.to_string(), 1), (String::new(), 0), ("999".into(), 0)] {
         let begin = format!("begin; set local role ebbflow_tenant; set local ebb.tenant = '{setting}'");
         connection.execute(AssertSqlSafe(begin)).await.unwrap();
-        for table in ["tenants", "workflows", "versions", "limits", "slot_waiters"] {
+        for table in ["tenants", "workflows", "versions", "limits", "slot_waiters", "breakers"] {
             assert_eq!(count(&mut connection, table).await, seen, "{table} for {setting:?}");
         }
-        for table in ["events", "checkpoints"] {
+        for table in ["events", "checkpoints", "progress"] {
             assert_eq!(count(&mut connection, table).await, 0, "{table}: a run that is not seen has none");
         }
         connection.execute("rollback").await.unwrap();
     }
+    let own = "insert into workers (id, heartbeat_at) values ('00000000-0000-0000-0000-000000000007', now())";
+    connection.execute(own).await.unwrap();
     connection.execute("begin; set local role ebbflow_tenant").await.unwrap();
-    assert_eq!(count(&mut connection, "workflows").await, 0, "without a tenant nothing is seen");
+    for table in ["workflows", "workers", "offers"] {
+        assert_eq!(count(&mut connection, table).await, 0, "{table}: without a tenant nothing is seen");
+    }
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ extern crate ebbflow_store as store;
 
 use std::fs;
 
-use model::{Counts, RunState, TaskState, TimerKind, WorkerCommandKind};
+use model::{BreakerKind, Counts, RunState, TaskState, TimerKind, WorkerCommandKind};
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, SqlSafeStr};
 use store::Postgres;
 
@@ -16,11 +16,10 @@ async fn migrating_twice_changes_nothing() {
 }
 
 #[tokio::test]
-async fn migrating_from_several_slots_at_once_is_safe() {
+async fn migrating_from_several_processes_at_once_is_safe() {
     let database = testkit::database().await;
-    let migrate = || Postgres::migrate(&database.url);
-    let (a, b, c) = tokio::join!(migrate(), migrate(), migrate());
-    for migrated in [a, b, c] {
+    let migrations = (0..12).map(|_| Postgres::migrate(&database.url));
+    for migrated in futures::future::join_all(migrations).await {
         migrated.unwrap();
     }
 }
@@ -54,6 +53,7 @@ async fn the_schema_knows_the_states_of_the_model_and_no_others() {
         ("a_run_is_in_a_known_state", RunState::ALL.map(RunState::name).to_vec()),
         ("a_task_is_in_a_known_state", TaskState::ALL.map(TaskState::name).to_vec()),
         ("a_timer_is_of_a_known_kind", TimerKind::ALL.map(TimerKind::name).to_vec()),
+        ("a_breaker_is_of_a_known_kind", BreakerKind::ALL.map(BreakerKind::name).to_vec()),
         ("a_worker_command_is_drain_or_kill", WorkerCommandKind::ALL.map(WorkerCommandKind::name).to_vec()),
     ];
     for (constraint, names) in expected {

@@ -29,16 +29,8 @@ pub fn definition(workflow: Workflow) -> Definition {
 
 /// A request of the default tenant's API for a new run without inputs.
 pub fn start_run(workflow: &str) -> StartRun {
-    StartRun {
-        id: RunId(Uuid::now_v7()),
-        tenant: TenantId::DEFAULT,
-        workflow: workflow.to_owned(),
-        inputs: Map::new(),
-        labels: Map::new(),
-        logical_date: None,
-        origin: Origin::Api { by: "test".to_owned() },
-        priority: 0,
-    }
+    let origin = Origin::Api { by: "test".to_owned() };
+    StartRun::new(RunId(Uuid::now_v7()), TenantId::DEFAULT, workflow, origin)
 }
 
 /// A message that asks for a new run of the default tenant.

@@ -2,10 +2,14 @@
 //! deadlines, and definitions in short notation. With the feature `world`: a runtime over all of it.
 
 mod clock;
+mod cloud_sql;
 mod cloud_tasks;
 mod database;
+mod fuzzing;
+mod growth;
 mod port;
 mod storage;
+mod tracing;
 mod wait;
 mod workflow;
 
@@ -17,11 +21,15 @@ mod fake_bus;
 mod world;
 
 pub use clock::ManualClock;
+pub use cloud_sql::{CloudSqlServer, CloudSqlState};
 pub use cloud_tasks::CloudTasksServer;
 pub use database::{Database, database, migrated};
 pub use embedded::Emulator;
+pub use fuzzing::Fuzzing;
+pub use growth::Threads;
 pub use port::Port;
 pub use storage::StorageServer;
+pub use tracing::subscribe;
 pub use wait::{DEADLINE, eventually, eventually_blocking, run_others, within_deadline};
 pub use workflow::workflow;
 

@@ -9,7 +9,7 @@ use host::App;
 use language::{Definition, FileKind};
 use model::message::TaskResult;
 use model::{Clock, Event, Instant, RunId, TaskIndex, TenantId, VersionId, Workflow};
-use runtime::{Runtime, Settled, StartRun};
+use runtime::{Runtime, Settings, Settled, StartRun};
 use serde_json::Value;
 use store::{
     DeadLetter, DeadLetterFilter, Memory, NewVersion, Postgres, Registered, RunFilter, RunRecord, Store,
@@ -54,6 +54,13 @@ impl<B: Bus + Clone + 'static, C: Clock + Clone + 'static> World<B, C> {
         let postgres = connect(&database, CONNECTIONS).await;
         let runtime = runtime(Arc::new(postgres.clone()), &bus, &clock);
         Self { bus, clock, runtime, memory: None, postgres: Some((postgres, database)) }
+    }
+
+    /// The same world with other settings of its runtime.
+    pub fn with(self, settings: Settings) -> Self {
+        let (bus, clock) = (Arc::new(self.bus.clone()), Arc::new(self.clock.clone()));
+        let runtime = Runtime::new(self.store().clone(), bus, clock).with(settings);
+        Self { runtime: Arc::new(runtime), ..self }
     }
 
     /// The store of the runtime.

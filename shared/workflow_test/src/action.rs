@@ -76,7 +76,7 @@ impl Action {
     fn check_answer(&self, graph: &Graph, report: &mut Report<'_>) {
         let (ActionKind::Approve { task, .. } | ActionKind::Reject { task, .. }) = &self.kind else { return };
         let spec = graph.spec(*task);
-        let ask = config::read::<Approval>(spec.kind, spec.config.clone()).ok();
+        let ask = config::read::<Approval>(&spec.kind, spec.config.clone()).ok();
         let Some(ask) = ask else { return };
         if !ask.allows(&self.by) {
             let message = format!("{} may not answer `{}`", self.by, spec.name);

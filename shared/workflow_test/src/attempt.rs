@@ -24,37 +24,24 @@ pub(crate) fn perform(
     limit: TimeDelta,
 ) -> (TimeDelta, TaskResult) {
     // A config that a worker would reject fails here, too, whatever the stub says.
-    if let Err(error) = config::read::<Value>(spec.kind, config.clone()) {
+    if let Err(error) = config::read::<Value>(&spec.kind, config.clone()) {
         return failed(error.to_string());
     }
     match stubbed {
         Some((takes, result)) => limited(takes, result, limit),
-        None => (TimeDelta::zero(), execute(spec.kind, config)),
+        None => (TimeDelta::zero(), execute(&spec.kind, config)),
     }
 }
 
-/// Inline tasks do what they always do; other work without a stub succeeds with no output.
-fn execute(kind: TaskKind, config: &Value) -> TaskResult {
+/// Inline tasks do what they always do, except that `flaky` never fails; other work without a stub succeeds with no output.
+fn execute(kind: &TaskKind, config: &Value) -> TaskResult {
     match kind {
         TaskKind::Echo => TaskResult::Succeeded(config.clone()),
         TaskKind::Fail => match config::read::<Fail>(kind, config.clone()) {
             Ok(Fail { message, class }) => TaskResult::Failed(Failure::new(class, message.0)),
             Err(error) => TaskResult::Failed(Failure::permanent(error.to_string())),
         },
-        TaskKind::Noop
-        | TaskKind::Flaky
-        | TaskKind::Sleep
-        | TaskKind::Switch
-        | TaskKind::Transform
-        | TaskKind::WaitForSignal
-        | TaskKind::Approval
-        | TaskKind::FanOut
-        | TaskKind::FanIn
-        | TaskKind::Workflow
-        | TaskKind::Sensor
-        | TaskKind::Http
-        | TaskKind::Bash
-        | TaskKind::Python => TaskResult::Succeeded(Value::Null),
+        _ => TaskResult::Succeeded(Value::Null),
     }
 }
 
@@ -70,4 +57,25 @@ fn limited(takes: TimeDelta, result: TaskResult, limit: TimeDelta) -> (TimeDelta
 
 fn failed(message: String) -> (TimeDelta, TaskResult) {
     (TimeDelta::zero(), TaskResult::Failed(Failure::permanent(message)))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn inline_tasks_do_what_they_do_on_a_worker() {
+        let config = json!({"message": "boom", "class": "permanent"});
+        for kind in TaskKind::ALL.iter().filter(|kind| kind.is_inline()) {
+            let expected = match kind {
+                TaskKind::Noop | TaskKind::Flaky => TaskResult::Succeeded(Value::Null),
+                TaskKind::Echo => TaskResult::Succeeded(config.clone()),
+                TaskKind::Fail => TaskResult::Failed(Failure::permanent("boom")),
+                other => panic!("`{other}` is an inline task: `execute` must do what its runner does"),
+            };
+            assert_eq!(execute(kind, &config), expected, "{kind}");
+        }
+    }
 }

@@ -1,8 +1,8 @@
 //! The workflows a test needs, and the tasks that names in its file refer to.
 
 use language::document::{Position, Report, hint};
-use language::{Definition, template};
-use model::{TaskSpec, Workflow};
+use language::{Definition, TypeChecks, template};
+use model::{TaskKind, TaskSpec, Workflow};
 
 /// The workflow under test, and the workflows that its tasks start.
 #[derive(Clone, Debug)]
@@ -26,12 +26,20 @@ impl Fixtures {
             found.extend(new);
             next += 1;
         }
+        // Stubs stand for workers as well as for services, so what workers would lease is dispatched like the rest.
+        found.iter_mut().for_each(|member| member.workflow.push_all());
         Self(found)
     }
 
     /// The workflow under test.
     pub(crate) fn workflow(&self) -> &Workflow {
         &self.0[0].workflow
+    }
+
+    /// The schemas of a task's type, if it is a custom one.
+    pub(crate) fn custom_type(&self, kind: &TaskKind) -> Option<TypeChecks> {
+        let mut declared = self.0.iter().filter_map(|member| member.workflow.custom_type(kind));
+        declared.next().and_then(|(name, custom)| TypeChecks::compile(name, custom).ok())
     }
 
     /// The definition a name refers to: a task; a fan-out or one of its children, such as `split__3`; or, after a slash, a

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta};
 use engine::Command;
-use model::message::{CancelRequested, PollDue, RunRequested, TaskDispatched, TaskResult, Watch};
-use model::{Clock, Instant, Message, RunId, TaskKey, TaskSpec, TenantId, WorkerId};
+use model::message::{CancelRequested, PollDue, PollTarget, RunRequested, TaskDispatched, TaskResult};
+use model::{Clock, Failure, Instant, Message, RunId, TaskKey, TaskSpec, TenantId, WorkerId};
 use runtime::{Job, Result, Runtime, Settled, StartRun};
 use serde_json::{Map, Value};
 use store::Memory;
@@ -47,6 +47,7 @@ enum Next {
     EndAttempt,
     Act,
     FireTimers,
+    EndPauses,
 }
 
 struct Runner<'t> {
@@ -106,15 +107,11 @@ impl<'t> Runner<'t> {
 
     async fn start_run(&mut self, fixtures: &Fixtures) -> Result<()> {
         self.runtime.definitions().register(TENANT, fixtures.0.clone(), "test").await?;
+        let origin = runtime::Origin::Api { by: "test".to_owned() };
         let request = StartRun {
-            id: RUN,
-            tenant: TENANT,
-            workflow: fixtures.workflow().name.clone(),
             inputs: self.test.inputs.clone(),
-            labels: Map::new(),
             logical_date: self.test.logical_date,
-            origin: runtime::Origin::Api { by: "test".to_owned() },
-            priority: 0,
+            ..StartRun::new(RUN, TENANT, &fixtures.workflow().name, origin)
         };
         self.runtime.start(request).await?;
         self.track(RUN, String::new()).await
@@ -197,8 +194,8 @@ impl<'t> Runner<'t> {
     }
 
     /// A sensor polls: its stub says when it finds something, and what.
-    async fn poll(&mut self, PollDue { tenant, queue, watch }: PollDue) -> Result<()> {
-        let Watch::Task { key, attempt, version, child, .. } = watch else { return Ok(()) };
+    async fn poll(&mut self, PollDue { tenant, queue, target }: PollDue) -> Result<()> {
+        let PollTarget::Task { key, attempt, version, child, .. } = target else { return Ok(()) };
         if self.attempts.values().any(|active| active.key == key && active.number == attempt) {
             return Ok(());
         }
@@ -219,6 +216,12 @@ impl<'t> Runner<'t> {
             Job::Ready(brief) => {
                 let stub = Stubs::find(&self.test.stubs, &name, attempt);
                 let stubbed = stub.map(|stub| (stub.takes, stub.end.result(key.run)));
+                let custom = graph.workflow().custom_type(&spec.kind);
+                if stubbed.is_none() && custom.is_some_and(|(_, custom)| custom.output.is_some()) {
+                    let message =
+                        format!("`{}` declares an output: give `{name}` a stub with one", spec.kind);
+                    return Ok(Some((TimeDelta::zero(), TaskResult::Failed(Failure::permanent(message)))));
+                }
                 let limit = if spec.pacing.is_some() { TimeDelta::MAX } else { limit(spec, work, now) };
                 let performed = perform(spec, stubbed, &brief.config, limit);
                 if let Some(tracked) = self.tracked(key.run) {
@@ -264,7 +267,8 @@ impl<'t> Runner<'t> {
         let action = self.test.actions.get(self.acted).map(|action| (self.start + action.after, Next::Act));
         let agenda = self.runtime.store().agenda(self.clock.now()).await?;
         let timers = agenda.timer.map(|at| (at, Next::FireTimers));
-        Ok([ends, action, timers].into_iter().flatten().min())
+        let pauses = agenda.breaker.map(|at| (at, Next::EndPauses));
+        Ok([ends, action, timers, pauses].into_iter().flatten().min())
     }
 
     async fn advance(&mut self, next: Next) -> Result<()> {
@@ -272,6 +276,9 @@ impl<'t> Runner<'t> {
             Next::EndAttempt => self.end_attempt().await,
             Next::Act => self.act().await,
             Next::FireTimers => self.fire_timers().await,
+            Next::EndPauses => {
+                self.runtime.slots().breakers().end_pauses(self.clock.now(), TIMER_BATCH).await.map(drop)
+            }
         }
     }
 

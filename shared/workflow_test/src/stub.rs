@@ -1,6 +1,7 @@
 //! Stubs: the results of attempts, since no task is executed.
 
 use chrono::TimeDelta;
+use language::TypeChecks;
 use language::document::{Data, Key, Node, Position, Record, Report, StubFields};
 use model::message::TaskResult;
 use model::{Failure, RunId, RunState, TaskSpec, WaitsFor};
@@ -52,7 +53,11 @@ impl Stubs {
                 report.add(&node.at, "a list of attempts needs at least one", None);
             }
             let starts_run = work.is_some_and(|work| work.kind.starts_run());
-            let attempts = attempts.iter().filter_map(|node| Stub::read(node, starts_run, report)).collect();
+            let checks = work.and_then(|work| fixtures.custom_type(&work.kind));
+            let attempts = attempts
+                .iter()
+                .filter_map(|node| Stub::read(node, starts_run, checks.as_ref(), report))
+                .collect();
             stubs.push(Self { task: key.name.clone(), at: key.at.clone(), attempts });
         }
         stubs
@@ -67,8 +72,14 @@ impl Stubs {
 }
 
 impl Stub {
-    fn read(node: &Node, starts_run: bool, report: &mut Report<'_>) -> Option<Self> {
+    fn read(
+        node: &Node,
+        starts_run: bool,
+        checks: Option<&TypeChecks>,
+        report: &mut Report<'_>,
+    ) -> Option<Self> {
         let fields = StubFields::read(node, report)?;
+        check_output(&fields, node, checks, report);
         let takes = fields.takes.and_then(|length| TimeDelta::from_std(length.to_std()).ok());
         let end = if starts_run { read_run(&fields, report) } else { read_result(fields, report) };
         Some(Self { at: node.at.clone(), takes: takes.unwrap_or_default(), end: end? })
@@ -84,13 +95,26 @@ impl End {
                 TaskResult::Succeeded(json!({"run_id": run, "outputs": outputs}))
             }
             Self::Run { state: RunState::Failed, error, .. } => {
-                let said = error.as_deref().unwrap_or("no reason given");
-                TaskResult::Failed(Failure::transient(format!("run {run} failed: {said}")))
+                let message = error.as_deref().unwrap_or("no reason given");
+                TaskResult::Failed(Failure::transient(format!("run {run} failed: {message}")))
             }
             Self::Run { state, .. } => {
                 TaskResult::Failed(Failure::permanent(format!("run {run} was {}", state.name())))
             }
         }
+    }
+}
+
+/// Reports the output of a stub that the task's custom type does not allow.
+fn check_output(fields: &StubFields<'_>, stub: &Node, checks: Option<&TypeChecks>, report: &mut Report<'_>) {
+    let Some(checks) = checks.filter(|_| fields.fail.is_none()) else { return };
+    let (at, output) = match fields.output.and_then(|output| Some((output.at, output.value?))) {
+        Some((at, output)) => (at, output.to_json()),
+        None => (&stub.at, Value::Null),
+    };
+    if let Err(error) = checks.check_output(&output) {
+        let hint = "a worker's output like this one would fail the attempt".to_owned();
+        report.add(at, error.to_string(), Some(hint));
     }
 }
 

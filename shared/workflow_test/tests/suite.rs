@@ -4,6 +4,8 @@
 
 #[path = "suite/claims.rs"]
 mod claims;
+#[path = "suite/custom_types.rs"]
+mod custom_types;
 #[path = "suite/expectations.rs"]
 mod expectations;
 #[path = "suite/fans.rs"]
@@ -32,6 +34,11 @@ tasks:
 const ASKING: &str = "name: asking\ntasks: [{name: ask, type: approval}]\n";
 const ONCE: &str = "name: once\ntype: bash\nglobal: true\nconfig: {command: 'true'}\n";
 
+const CHECK: &str = "name: raster.check
+config: {properties: {source: {type: integer, minimum: 1}}, required: [source]}
+output: {type: object, properties: {width: {type: integer}}, required: [width]}
+";
+
 /// Compiles one workflow, `flow`, with these tasks, beside others that it may start.
 fn workflow(tasks: &str) -> Compilation {
     let flow = format!("name: flow\ninputs: {{n: {{type: integer, default: 1}}}}\ntasks:\n{tasks}");
@@ -41,6 +48,8 @@ fn workflow(tasks: &str) -> Compilation {
         file("graphs/child.yaml", FileKind::Workflow, CHILD),
         file("graphs/asking.yaml", FileKind::Workflow, ASKING),
         file("tasks/once.yaml", FileKind::Task, ONCE),
+        file("types/raster.check.yaml", FileKind::Type, CHECK),
+        file("queues/gpu.yaml", FileKind::Queue, "name: gpu\nkind: pool\n"),
     ])
 }
 

@@ -21,6 +21,12 @@ variable "project_id" {
   type        = string
 }
 
+variable "name" {
+  description = "The name of the installation, which all its resources begin with."
+  type        = string
+  default     = "ebbflow"
+}
+
 variable "region" {
   description = "The region for everything."
   type        = string
@@ -95,6 +101,7 @@ module "ebbflow" {
   source = "../.."
 
   project_id      = var.project_id
+  name            = var.name
   region          = var.region
   image           = var.image
   worker_image    = var.worker_image
@@ -107,8 +114,12 @@ module "ebbflow" {
   log_filter      = var.log_filter
   # Destroying everything takes `-var deletion_protection=false` first.
   deletion_protection = var.deletion_protection
+  # Cloud Tasks calls the sweep when something is due: timers are exact, without an instance that stays up.
+  wake = "tasks"
   # Runs are archived before they are deleted.
   archive = {}
+  # Metrics and spans go to Google, where the alert on slow tasks needs them.
+  otlp = { google = true }
 
   functions = {
     trigger  = { min_instances = 1, max_instances = 6, connections = 5 }

@@ -1,4 +1,5 @@
-# The cheapest complete setup: everything scales to zero, on the smallest database that suffices.
+# The cheapest complete setup: everything scales to zero, on the smallest database that suffices. Nothing wakes it but work, and
+# a tick once an hour.
 
 terraform {
   required_version = ">= 1.11"
@@ -60,6 +61,11 @@ module "ebbflow" {
   api          = { accounts = var.accounts }
   iap          = var.iap && var.sign_in == null
   sign_in      = var.sign_in
+
+  # Cloud Tasks calls the sweep when something is due: an idle installation leaves its database alone.
+  wake = "tasks"
+  # Functions log in through IAM.
+  database = { iam_login = true }
 
   # Easy to destroy.
   deletion_protection = false

@@ -40,7 +40,7 @@ impl World {
         let (headers, body) = envelope::wrap(&delivery.message, "1", self.now(), "simulated", Some(1));
         let mut request = Request::post("/push").body(Body::from(body)).unwrap();
         *request.headers_mut() = headers;
-        self.call(place, About::Delivery(delivery), ask(router, request));
+        self.call(place, About::Delivery(Box::new(delivery)), ask(router, request));
     }
 
     /// The bus pushes a message it gave up on to evaluate, with the number of deliveries.
@@ -55,7 +55,7 @@ impl World {
         let body = letter.push_body("dead-letters", Some(1));
         let request = Request::post("/dead-letters").body(Body::from(body)).unwrap();
         let router = self.instances[place].evaluate.clone();
-        self.call(place, About::Delivery(delivery), ask(router, request));
+        self.call(place, About::Delivery(Box::new(delivery)), ask(router, request));
     }
 
     fn router(&self, place: usize, message: &Message) -> Option<Router> {
@@ -130,9 +130,10 @@ impl World {
                     self.dead += 1;
                     dead = Some(self.dead);
                 }
-                self.deliveries.push(Delivery { not_before: later, attempts, dead, ..delivery });
+                self.deliveries.push(Delivery { not_before: later, attempts, dead, ..*delivery });
             }
             About::Action(what) => self.actions.push(ScheduledAction { at: later, action: what }),
+            About::Worker(number) => self.answer_worker(number, None),
             // A queue repeats its call; the scheduler ticks again anyhow.
             About::Tick if self.shared.wake_ups.is_some() => self.wake_ups.push(later),
             About::Tick => {}
@@ -143,7 +144,7 @@ impl World {
     pub(super) fn redeliver(&mut self, whose: impl Fn(&Call) -> bool) {
         let at = self.now() + TimeDelta::seconds(60);
         let again = self.calls.values().filter(|call| whose(call)).filter_map(|call| match &call.about {
-            About::Delivery(delivery) => Some(Delivery { not_before: at, ..delivery.clone() }),
+            About::Delivery(delivery) => Some(Delivery { not_before: at, ..(**delivery).clone() }),
             _ => None,
         });
         self.deliveries.extend(again.collect::<Vec<_>>());
@@ -163,4 +164,30 @@ fn in_words(what: &Action) -> String {
 
 async fn ask(router: Router, request: Request<Body>) -> bool {
     router.oneshot(request).await.unwrap().status().is_success()
+}
+
+#[cfg(test)]
+mod tests {
+    use model::TenantId;
+    use model::message::{PollDue, PollTarget, TimerArmed};
+
+    use super::*;
+    use crate::faults::FaultRates;
+
+    /// Whatever its kind: even a poll, or a timer's message that a handler is about to store.
+    #[test]
+    fn no_world_ends_before_the_messages_that_the_bus_gave_up_on_are_dead_letters() {
+        let at = World::new(0, FaultRates::none(), None).now();
+        let target = PollTarget::Trigger { workflow: "w".into(), name: "t".into() };
+        let poll = Message::PollDue(PollDue { tenant: TenantId::DEFAULT, queue: "light".into(), target });
+        for message in [poll, Message::TimerArmed(TimerArmed { wake_at: at })] {
+            let mut world = World::new(0, FaultRates::none(), None);
+            world.dead = 1;
+            world.deliveries.push(Delivery { dead: Some(1), ..Delivery::new(message, at) });
+            assert!(!world.is_over(), "it is in flight");
+            world.deliver(0);
+            assert!(!world.is_over(), "a handler stores it");
+            assert!(world.play().is_ok());
+        }
+    }
 }

@@ -8,7 +8,7 @@ use model::{Instant, Message, WorkerCommandKind};
 use super::{Delivery, World};
 use crate::check::Checked;
 use crate::fault_points::Interrupted;
-use crate::faults::{Fault, Point};
+use crate::faults::{DUPLICATED_WAKE_UP, Fault, LATE_WAKE_UP, LOST_WAKE_UP, Point};
 use crate::people::{Action, ScheduledAction};
 
 impl World {
@@ -90,16 +90,25 @@ impl World {
     fn collect_wake_ups(&mut self) {
         let Some(requested) = self.shared.wake_ups.clone() else { return };
         for due_at in requested.take() {
-            if self.wake_ups.contains(&due_at) && !self.faults.inject(Fault::Duplicate, None) {
+            if self.wake_ups.contains(&due_at) {
                 continue;
             }
-            if self.faults.inject(Fault::Drop, None) {
-                self.note("lost a wake-up");
-                continue;
+            let is_duplicated = self.faults.inject(Fault::Duplicate, None);
+            if is_duplicated {
+                self.note(DUPLICATED_WAKE_UP);
             }
-            let late = self.faults.inject(Fault::Late, None);
-            let delay = TimeDelta::seconds(if late { self.faults.draw(1..3600) } else { 0 });
-            self.wake_ups.push(due_at + delay);
+            for _ in 0..1 + usize::from(is_duplicated) {
+                if self.faults.inject(Fault::Drop, None) {
+                    self.note(LOST_WAKE_UP);
+                    continue;
+                }
+                let is_late = self.faults.inject(Fault::Late, None);
+                if is_late {
+                    self.note(LATE_WAKE_UP);
+                }
+                let delay = TimeDelta::seconds(if is_late { self.faults.draw(1..3600) } else { 0 });
+                self.wake_ups.push(due_at + delay);
+            }
         }
     }
 

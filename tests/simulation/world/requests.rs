@@ -22,6 +22,7 @@ impl World {
         let mut rng = StdRng::seed_from_u64(self.seed ^ 0xABCD);
         self.limit_slots(&mut rng);
         self.register([workflows::random(self.seed), workflows::small(), workflows::poor()]);
+        self.has_leases = workflows::has_leases(self.seed);
         let (least, most) = if self.observer.tenants.len() > 1 { (2, 3) } else { (1, 3) };
         for number in 0..rng.random_range(least..=most) {
             let at = self.start + TimeDelta::seconds(number * rng.random_range(0..120));

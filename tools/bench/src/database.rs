@@ -158,6 +158,17 @@ impl Database {
         self.count("/* bench */ select count(*) from runs where finished_at is null").await
     }
 
+    /// The number of tasks that workers may lease.
+    pub(crate) async fn offers(&self) -> Result<i64> {
+        self.count("/* bench */ select count(*) from offers").await
+    }
+
+    /// The number of runs of a workflow that have succeeded.
+    pub(crate) async fn succeeded_runs(&self, workflow: &str) -> Result<i64> {
+        let select = "/* bench */ select count(*) from runs where workflow = $1 and state = 'succeeded'";
+        Ok(sqlx::query_scalar(select).bind(workflow).fetch_one(&self.pool).await?)
+    }
+
     pub(crate) async fn unsuccessful_runs(&self) -> Result<i64> {
         self.count(
             "/* bench */ select count(*) from runs where finished_at is not null and state <> 'succeeded'",

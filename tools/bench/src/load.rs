@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::database::{Counters, Statement};
+use crate::database::{Counters, Database, Statement};
 use anyhow::Result;
 use bus::SystemClock;
 use model::Clock;
@@ -63,6 +63,54 @@ impl Load {
     }
 }
 
+/// Counts what a world costs its database.
+pub(crate) struct Meter {
+    /// Whether this Postgres counts statements.
+    counts: bool,
+    server: Database,
+    before: Counters,
+}
+
+/// What a world has cost its database.
+pub(crate) struct Cost {
+    /// None where they cannot be counted.
+    pub(crate) statements: Option<Vec<Statement>>,
+    pub(crate) counters: Counters,
+}
+
+impl Cost {
+    /// The number of statements, if they were counted.
+    pub(crate) fn calls(&self) -> Option<i64> {
+        Some(self.statements.as_ref()?.iter().map(|statement| statement.calls).sum())
+    }
+}
+
+impl Meter {
+    /// Begins to count what this world does.
+    pub(crate) async fn start(bench: &Bench, world: &World) -> Result<Self> {
+        let counts = world.database.reset_statements().await;
+        let server = bench.server().await?;
+        let before = server.counters(world.name()).await?;
+        Ok(Self { counts, server, before })
+    }
+
+    /// Closes the world: sessions report their totals when they end.
+    pub(crate) async fn stop(self, world: World) -> Result<Cost> {
+        let (statements, own) = match self.counts {
+            true => (Some(world.database.statements().await?), world.database.own_statements().await?),
+            false => (None, 0),
+        };
+        let name = world.name().to_owned();
+        let scratch = world.stop().await?;
+        self.server.wait_until_unused(&name).await?;
+        let counters = self.server.counters(&name).await?.since(self.before);
+        // The benchmark's own statements are transactions, too.
+        let counters = Counters { commits: counters.commits - own, ..counters };
+        scratch.drop().await?;
+        Ok(Cost { statements, counters })
+    }
+}
+
 /// Keeps `in_flight` runs of a workflow in progress for `span`, then closes the world.
 pub(crate) async fn keep_busy(
     bench: &Bench,
@@ -71,9 +119,7 @@ pub(crate) async fn keep_busy(
     in_flight: i64,
     span: Duration,
 ) -> Result<Load> {
-    let counts = world.database.reset_statements().await;
-    let (server, name) = (bench.server().await?, world.name().to_owned());
-    let (begun, before) = (SystemClock.now(), server.counters(&name).await?);
+    let (meter, begun) = (Meter::start(bench, &world).await?, SystemClock.now());
     let published = world.broker.published();
     // Warm-up: caches fill, statements are prepared, connections are opened. It counts for the cost of a step, since
     // sessions report their totals late, but not for the rate.
@@ -86,17 +132,8 @@ pub(crate) async fn keep_busy(
     let within = world.database.tasks_finished(from, to).await? as f64;
     let steps = world.database.tasks_finished(begun, SystemClock.now()).await? as f64;
     let run_times = world.database.run_times().await?;
-    let (statements, own) = match counts {
-        true => (Some(world.database.statements().await?), world.database.own_statements().await?),
-        false => (None, 0),
-    };
     let used = used.map(|(before, after)| after.since(before).per(within / 1e6));
-    let scratch = world.stop().await?;
-    server.wait_until_unused(&name).await?;
-    let counters = server.counters(&name).await?.since(before);
-    // The benchmark's own statements are transactions, too.
-    let counters = Counters { commits: counters.commits - own, ..counters };
-    scratch.drop().await?;
+    let Cost { statements, counters } = meter.stop(world).await?;
     let runs = first_runs + runs;
     let seconds = (to - from).as_seconds_f64();
     let rate = within / seconds;

@@ -18,6 +18,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
+use ebb::args::{RunWorker, Shared};
 use ebb::output;
 use ebb::serve::Serve;
 use scenarios::BenchArgs;
@@ -31,7 +32,7 @@ use soak::Soak;
     bin_name = "cargo bench-ebb",
     version,
     args_conflicts_with_subcommands = true,
-    after_help = "Examples:\n  cargo bench-ebb --quick\n  cargo bench-ebb chain latency --json\n  cargo bench-ebb statements"
+    after_help = "Examples:\n  cargo bench-ebb --quick\n  cargo bench-ebb chain latency --json\n  cargo bench-ebb statements\n\nIt fails if a goal is missed, but not with --quick."
 )]
 struct Cli {
     #[command(flatten)]
@@ -59,13 +60,39 @@ enum Command {
     /// Serve one function: the processes that `start` and `instances` measure
     #[command(hide = true)]
     Serve(Serve),
+    /// Run a worker: the process that `leases` measures while it is idle
+    #[command(hide = true)]
+    Worker(IdleWorker),
+}
+
+/// The worker that is measured while it is idle.
+#[derive(clap::Args)]
+struct IdleWorker {
+    #[arg(long, env = "EBB_URL")]
+    url: String,
+    #[arg(long, env = "EBB_TOKEN", hide_env_values = true)]
+    token: String,
+    #[command(flatten)]
+    worker: RunWorker,
 }
 
 fn main() -> Result<ExitCode> {
+    // As `ebb` does: the supervisors of programs come from the executable that starts them.
+    containment::serve().map_or_else(run, Ok)
+}
+
+#[tokio::main]
+async fn work(IdleWorker { url, token, worker }: IdleWorker) -> Result<ExitCode> {
+    let shared = Shared { url: Some(url), token: Some(token), tenant: None, data: ".".into(), json: false };
+    ebb::worker::run(&shared, worker).await
+}
+
+fn run() -> Result<ExitCode> {
     let Cli { bench, command, json } = Cli::parse();
     match command {
         // A function has its own async runtime.
         Some(Command::Serve(serve)) => return Ok(serve.function.main()),
+        Some(Command::Worker(worker)) => return work(worker),
         Some(Command::Simulate(args)) => {
             let shares = simulate::shares(&args)?;
             if json { output::json(&shares)? } else { output::line(shares.table())? }
@@ -81,7 +108,12 @@ fn main() -> Result<ExitCode> {
         }
         None => {
             let report = scenarios::measure(&bench)?;
-            if json { output::json(&report)? } else { output::line(report)? }
+            if json {
+                output::json(&report)?
+            } else {
+                output::line(&report)?
+            }
+            return Ok(if report.is_met() { ExitCode::SUCCESS } else { ExitCode::FAILURE });
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -41,6 +41,9 @@ fn functions() -> [(&'static str, Topic); 4] {
 /// How long a sweep may take to respond: it waits for timers that are due soon.
 const SWEEP_ACK_DEADLINE: Duration = Duration::from_secs(90);
 
+/// A variable of the environment, and its value.
+pub(crate) type Setting = (&'static str, &'static str);
+
 /// A process of a function, killed on drop.
 pub(crate) struct Function {
     name: &'static str,
@@ -64,7 +67,7 @@ impl Function {
         Ok(())
     }
 
-    async fn start(name: &'static str, database: &str, host: &str) -> Result<Self> {
+    async fn start(name: &'static str, database: &str, host: &str, settings: &[Setting]) -> Result<Self> {
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let started = Instant::now();
         // As in the image, one program contains all functions.
@@ -76,6 +79,7 @@ impl Function {
             .env("DATABASE_URL", database)
             .env("EBB_BROKER_URL", host)
             .env("EBB_PUSH_AUTH", "oidc")
+            .env("EBB_USER_CODE", "allow")
             .env("EBB_PUSH_AUDIENCE", PUSH_AUDIENCE)
             .env("EBB_PUSH_ACCOUNT", PUSHER)
             .env("EBB_PUSH_ISSUER", ISSUER)
@@ -87,6 +91,7 @@ impl Function {
             .env("EBB_API_ISSUER", ISSUER)
             .env("EBB_API_KEYS_URL", format!("{host}/keys"))
             .env("RUST_LOG", "error")
+            .envs(settings.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null());
@@ -126,14 +131,15 @@ pub(crate) struct Processes {
 }
 
 impl Processes {
-    pub(crate) async fn start(database: &str, instances: usize) -> Result<Self> {
+    /// Starts `instances` of each function, with these settings beside the usual ones.
+    pub(crate) async fn start(database: &str, instances: usize, settings: &[Setting]) -> Result<Self> {
         let issuer = Arc::new(Issuer::generate(ISSUER));
         let broker = Broker::new(Arc::new(SystemClock), issuer.clone(), PUSHER, Faults::default());
         let host = serve(broker.clone(), &issuer).await?;
         let mut processes = Self { broker, issuer, functions: Vec::new() };
         for (name, topic) in functions() {
             for _ in 0..instances {
-                processes.functions.push(Function::start(name, database, &host).await?);
+                processes.functions.push(Function::start(name, database, &host, settings).await?);
             }
             processes.subscribe(name, &topic)?;
         }

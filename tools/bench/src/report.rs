@@ -140,6 +140,12 @@ impl Report {
         Self { version: env!("CARGO_PKG_VERSION"), build, quick, machine, scenarios }
     }
 
+    /// Whether every goal is met. Smaller sizes are less exact, so they are not judged.
+    pub(crate) fn is_met(&self) -> bool {
+        let mut figures = self.scenarios.iter().flat_map(|outcome| &outcome.figures);
+        self.quick || figures.all(|figure| figure.met != Some(false))
+    }
+
     fn heading(&self) -> String {
         let Machine { cores, postgres, database, connections, .. } = &self.machine;
         let syncs = self.machine.fdatasync_per_second.map(|it| format!(", {} fdatasync/s", shown(it)));
@@ -169,6 +175,9 @@ impl fmt::Display for Report {
             if outcome.name == "statements" {
                 write!(f, "\n\n{}", markdown(&outcome.statements))?;
             }
+            if outcome.name == "crowd" {
+                write!(f, "\n\n{}", figures_as_markdown(outcome))?;
+            }
         }
         Ok(())
     }
@@ -184,6 +193,19 @@ fn lines(outcome: &Outcome) -> Vec<Vec<String>> {
         [name, figure.name, &shown(figure.value), figure.unit, &goal, met, &ratio].map(String::from).to_vec()
     };
     outcome.figures.iter().enumerate().map(line).collect()
+}
+
+/// The figures as a table for a document.
+fn figures_as_markdown(outcome: &Outcome) -> String {
+    let head = "| scenario | figure | measured | goal | met |\n|---|---|---:|---:|---|";
+    let row = |line: Vec<String>| match line.as_slice() {
+        [name, figure, value, unit, goal, met, ..] => {
+            let space = if unit.is_empty() || unit.starts_with('/') { "" } else { " " };
+            format!("| {name} | {figure} | {value}{space}{unit} | {goal} | {met} |")
+        }
+        _ => String::new(),
+    };
+    std::iter::once(head.to_owned()).chain(lines(outcome).into_iter().map(row)).collect::<Vec<_>>().join("\n")
 }
 
 /// The statements as a table for a document.

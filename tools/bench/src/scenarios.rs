@@ -4,7 +4,9 @@ mod crowd;
 mod fairness;
 mod history;
 mod latency;
+mod leases;
 mod pages;
+mod programs;
 mod throughput;
 mod timers;
 
@@ -46,6 +48,12 @@ enum Scenario {
     Timers,
     /// One and two processes of each function
     Instances,
+    /// Tasks that workers lease: how soon, how many, and the cost of an idle worker
+    Leases,
+    /// 500 programs with containment, against as many without
+    Containment,
+    /// The start of Python with packages, against without
+    Python,
     /// 500 workflows in one request
     Register,
     /// From the start of a function until it is ready
@@ -58,14 +66,14 @@ enum Scenario {
     Pages,
     /// The statements that a step costs, as a table
     Statements,
-    /// 500 listeners, 1,000 slow clients, rejected tokens and forged cursors, while runs are started
+    /// 500 listeners, 1,000 slow clients, 10,000 rejected tokens per second and forged cursors, while runs are started
     Crowd,
 }
 
 impl Scenario {
     /// What is measured by default. Memory comes first, since a process keeps what earlier scenarios allocated; the
     /// last ones leave the machine's caches in the worst state.
-    const ALL: [Self; 13] = [
+    const ALL: [Self; 16] = [
         Self::Memory,
         Self::Chain,
         Self::Latency,
@@ -75,6 +83,9 @@ impl Scenario {
         Self::Fairness,
         Self::Timers,
         Self::Instances,
+        Self::Leases,
+        Self::Containment,
+        Self::Python,
         Self::Register,
         Self::Start,
         Self::History,
@@ -91,6 +102,9 @@ impl Scenario {
             Self::Fairness => fairness::run(bench).await,
             Self::Timers => timers::run(bench).await,
             Self::Instances => throughput::instances(bench).await,
+            Self::Leases => leases::run(bench).await,
+            Self::Containment => programs::containment(bench).await,
+            Self::Python => programs::python(bench).await,
             Self::Register => latency::register(bench).await,
             Self::Start => latency::start(bench).await,
             Self::Memory => throughput::memory(bench).await,

@@ -105,7 +105,8 @@ async fn soak(bench: &Bench, args: &Soak) -> Result<Summary> {
     ticking.abort();
     world.close().await?;
     let idle = idle_before.zip(idle_after);
-    let summary = Summary { minutes: args.minutes, is_judged, mix: mix.counts, ended, idle, samples };
+    let (minutes, runs) = (args.minutes, args.runs);
+    let summary = Summary { minutes, runs, is_judged, mix: mix.counts, ended, idle, samples };
     summary.write(&args.out)?;
     Ok(summary)
 }

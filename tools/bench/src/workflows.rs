@@ -61,6 +61,41 @@ pub(crate) fn all_at_once(name: &str) -> Written {
     Written { name, text }
 }
 
+/// The queue whose tasks workers lease.
+pub(crate) const LEASED_QUEUE: &str = "leased";
+
+/// One task that does nothing and that workers lease.
+pub(crate) fn leased(name: &str) -> Written {
+    let text = format!("name: {name}\ntasks:\n  - {{name: t0, type: noop, queue: {LEASED_QUEUE}}}\n");
+    Written { name: name.into(), text }
+}
+
+/// Such tasks side by side, all at once: one for each of the [`items`].
+pub(crate) fn all_leased(name: &str) -> Written {
+    let Written { name, text } = all_at_once(name);
+    let text = text.replace("task: {type: noop}", &format!("task: {{type: noop, queue: {LEASED_QUEUE}}}"));
+    Written { name, text }
+}
+
+/// Programs that do nothing, side by side: one for each of the [`items`].
+pub(crate) fn programs(name: &str) -> Written {
+    let Written { name, text } = wide(name);
+    let text = text.replace("task: {type: noop}", "task: {type: bash, config: {command: 'true'}}");
+    Written { name, text }
+}
+
+/// A Python program that does nothing, with these packages.
+pub(crate) fn python(name: &str, packages: &[&str]) -> Written {
+    let requirements = match packages {
+        [] => String::new(),
+        packages => format!(", requirements: [{}]", packages.join(", ")),
+    };
+    let text = format!(
+        "name: {name}\ntasks:\n  - {{name: start, type: python, config: {{code: pass{requirements}}}}}\n"
+    );
+    Written { name: name.into(), text }
+}
+
 /// Tasks side by side that sleep for an hour.
 pub(crate) fn sleepers(name: &str, tasks: usize) -> Written {
     let mut text = format!("name: {name}\ntasks:\n");

@@ -22,9 +22,9 @@ use store::Postgres;
 use tokio::time::interval;
 
 use crate::database::{Database, Scratch};
-use crate::processes::{Processes, http_client};
+use crate::processes::{Processes, Setting, http_client};
 use crate::scenarios::BenchArgs;
-use crate::workflows::Written;
+use crate::workflows::{LEASED_QUEUE, Written};
 
 /// Settings that make the server count statements.
 const STATEMENT_SETTINGS: &[&str] =
@@ -100,9 +100,14 @@ impl Bench {
 
     /// Each function in `instances` processes, on a fresh database.
     pub(crate) async fn processes(&self, instances: usize) -> Result<World> {
+        self.processes_with(instances, &[]).await
+    }
+
+    /// The same with other settings.
+    pub(crate) async fn processes_with(&self, instances: usize, settings: &[Setting]) -> Result<World> {
         let scratch = self.scratch().await?;
         Postgres::migrate(&scratch.url()).await?;
-        let processes = Processes::start(&scratch.url(), instances).await?;
+        let processes = Processes::start(&scratch.url(), instances, settings).await?;
         let (servers, broker) = (processes.servers(), processes.broker.clone());
         World::new(scratch, servers, broker, Running::Processes(processes)).await
     }
@@ -179,7 +184,12 @@ impl World {
             kind: Kind::Workflow,
             text: workflow.text.clone(),
         };
-        let body = Files { files: workflows.iter().map(file).collect() };
+        let queue = File {
+            path: format!("queues/{LEASED_QUEUE}.yaml"),
+            kind: Kind::Queue,
+            text: format!("name: {LEASED_QUEUE}\nkind: pool\n"),
+        };
+        let body = Files { files: workflows.iter().map(file).chain([queue]).collect() };
         let _: Registration = self.client().post(&["workflows"], HeaderMap::new(), &body).await?;
         Ok(())
     }

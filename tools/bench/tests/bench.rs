@@ -31,6 +31,42 @@ fn a_quick_bench_measures_the_machine_and_the_scenario() {
 }
 
 #[test]
+fn leases_are_measured_against_their_goals_and_show_what_they_cost() {
+    let report = json(&["--quick", "leases"]);
+    let leases = &report["scenarios"][0];
+    let figures = leases["figures"].as_array().unwrap();
+    let goal = |name: &str| {
+        let figure = figures.iter().find(|figure| figure["name"] == name);
+        let figure = figure.unwrap_or_else(|| panic!("{name}: {report}"));
+        assert!(figure["value"].as_f64().unwrap() > 0.0, "{name}: {report}");
+        figure["goal"].clone()
+    };
+    assert_eq!(goal("a waiting lease returns, p99")["at_most"], 50.0);
+    assert_eq!(goal("leased tasks completed")["at_least"], 2_000.0);
+    for name in ["lease, p99", "report, p99", "tasks per lease", "transactions per task"] {
+        assert!(goal(name).is_null(), "{name}");
+    }
+}
+
+#[test]
+fn containment_is_measured_against_programs_without_it() {
+    let report = json(&["--quick", "containment"]);
+    let ratio = &report["scenarios"][0]["figures"][0];
+    assert_eq!(ratio["goal"]["at_most"], 1.3, "{report}");
+    assert!(ratio["value"].as_f64().unwrap() > 0.0, "{report}");
+}
+
+#[test]
+fn packages_are_measured_or_the_reason_is_stated() {
+    let report = json(&["--quick", "python"]);
+    let python = &report["scenarios"][0];
+    match python["figures"].as_array().unwrap().first() {
+        Some(added) => assert_eq!(added["goal"]["at_most"], 30.0, "{report}"),
+        None => assert!(python["notes"][0].as_str().unwrap().starts_with("not measured: "), "{report}"),
+    }
+}
+
+#[test]
 fn processes_of_the_functions_start_and_are_measured() {
     let report = json(&["--quick", "start"]);
     let figures = report["scenarios"][0]["figures"].as_array().unwrap();
@@ -88,14 +124,24 @@ fn a_crowd_of_strangers_costs_no_run_and_no_server_error() {
         let figure = figures.iter().find(|figure| figure["name"] == name);
         figure.and_then(|figure| figure["value"].as_f64()).unwrap_or_else(|| panic!("{name}: {report}"))
     };
-    assert_eq!(value("server errors"), 0.0, "{report}");
+    for name in ["server errors", "tokens accepted", "requests without a response"] {
+        assert_eq!(value(name), 0.0, "{name}: {report}");
+    }
     assert_eq!(value("listeners that received events"), 20.0, "{report}");
     for name in [
         "runs accepted, all succeeded",
         "tokens rejected",
-        "forged cursors refused",
+        "lists read with forged cursors",
+        "event streams resumed with forged cursors",
         "connections of slow clients",
     ] {
         assert!(value(name) > 0.0, "{name}: {report}");
+    }
+    assert!(value("peak memory of the API") <= 200.0, "{report}");
+    // How long requests take depends on the machine, so it is judged only at full size.
+    let goals = figures.iter().filter(|figure| !figure["goal"].is_null()).map(|figure| &figure["name"]);
+    let goals: Vec<&Value> = goals.collect();
+    for name in ["run accepted, p99", "tokens rejected", "peak memory of the API"] {
+        assert!(goals.contains(&&Value::from(name)), "{name} has no goal: {goals:?}");
     }
 }

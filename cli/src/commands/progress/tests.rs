@@ -1,3 +1,4 @@
+use api::views::MetricView;
 use serde_json::json;
 
 use super::*;
@@ -34,9 +35,9 @@ fn each_change_of_state_is_one_line() {
 #[test]
 fn a_retry_says_why_and_when_in_one_line() {
     let mut progress = progress(&["load"]);
-    let data = json!({"class": "transient", "message": "exit code 1\nand more", "reason": "retry 2 of 3", "delay_ms": 2_000});
+    let data = json!({"class": "program_failed", "message": "exit code 1\nand more", "reason": "attempt 3 of 4 follows", "delay_ms": 2_000});
     let line = progress.on(&event(EventKind::TaskRetrying, Some("load"), 2, data), PLAIN).unwrap();
-    let expected = "load  ↻ up_for_retry (attempt 2): transient: exit code 1; retry 2 of 3; again in 2.0 s";
+    let expected = "load  ↻ up_for_retry (attempt 2): program_failed: exit code 1; attempt 3 of 4 follows; again in 2.0 s";
     assert_eq!(line, format!("08:00:00 {expected}"));
 }
 
@@ -111,4 +112,27 @@ fn a_task_that_waits_for_another_run_names_it() {
     let data = json!({"run": "R", "workflow": "child"});
     let line = progress.on(&event(EventKind::TaskWaiting, Some("call"), 1, data), PLAIN);
     assert_eq!(line.unwrap(), "08:00:00 call  ☾ sleeping: waits for run R");
+}
+
+#[test]
+fn what_a_running_task_reports_is_shown_by_phase_and_tenth() {
+    let mut progress = progress(&["load"]);
+    let reported = |fraction, phase: &str| ProgressView {
+        attempt: 1,
+        at: at(1),
+        fraction: Some(fraction),
+        message: Some("page 3".to_owned()),
+        phase: Some(phase.to_owned()),
+        metrics: BTreeMap::from([("rows".to_owned(), MetricView { value: 120.0, series: Vec::new() })]),
+    };
+    assert_eq!(progress.report("load", reported(0.1, "copy"), PLAIN), None, "it has not started");
+    progress.on(&event(EventKind::TaskStarted, Some("load"), 1, Value::Null), PLAIN);
+    assert_eq!(progress.running(), ["load"]);
+    let line = progress.report("load", reported(0.42, "copy"), PLAIN).unwrap();
+    assert_eq!(line, "08:00:01 load  ▶ running  42 % copy: page 3, rows = 120");
+    assert_eq!(progress.report("load", reported(0.49, "copy"), PLAIN), None, "the same tenth");
+    assert!(progress.report("load", reported(0.5, "copy"), PLAIN).is_some());
+    assert!(progress.report("load", reported(0.5, "check"), PLAIN).is_some());
+    let line = progress.on(&event(EventKind::TaskSucceeded, Some("load"), 1, Value::Null), PLAIN).unwrap();
+    assert!(!line.contains('%'), "{line}");
 }

@@ -96,7 +96,7 @@ impl Field {
 }
 
 fn written(value: &Value) -> String {
-    if value.is_array() || value.is_object() { show::json(value) } else { show::value(value) }
+    if value.is_array() || value.is_object() { show::editable(value) } else { show::value(value) }
 }
 
 /// The values of these inputs in a form. A value that cannot be parsed is passed on as text, so that the API reports it.

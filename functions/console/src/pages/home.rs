@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use api::dead_letters::DeadLetterView;
-use api::limits::{LimitList, LimitView};
+use api::doctor::{self, CheckView};
+use api::limits::LimitView;
 use api::page::Page;
 use api::schedules::ScheduleView;
-use api::views::{RunView, WorkerState, WorkerView};
+use api::views::{RunView, WorkerView};
 use askama::Template;
 use axum::extract::State;
 use chrono::TimeDelta;
@@ -30,6 +31,9 @@ const PULSE_COLUMNS: usize = 48;
 /// The number of unfinished runs that are searched for approvals.
 const MAX_SEARCHED_RUNS: u32 = 50;
 
+/// The number of problems of files that are shown; the doctor shows more.
+const MAX_FILE_PROBLEMS: usize = 5;
+
 /// An approval that waits for a person.
 struct Asking {
     run: RunId,
@@ -50,6 +54,8 @@ struct HomePage {
     more_running: bool,
     due: Vec<(Instant, String, String)>,
     late: Vec<ScheduleView>,
+    /// Problems of the files that `ebb dev` loads.
+    files: Vec<CheckView>,
     pulse: Markup,
     window: String,
     count: usize,
@@ -67,7 +73,7 @@ pub(crate) async fn page(State(console): At, visitor: Visitor) -> Answer {
     let running = list("running", 9).await?;
     let schedules: Option<Page<ScheduleView>> = visitor.ask.get_if_allowed("/schedules?limit=100").await?;
     let schedules = schedules.map(|page| page.items).unwrap_or_default();
-    let limits: Option<LimitList> = visitor.ask.get_if_allowed("/limits").await?;
+    let queues: Option<Page<LimitView>> = visitor.ask.get_if_allowed("/limits?kind=queue&limit=100").await?;
     let workers: Option<Page<WorkerView>> = visitor.ask.get_if_allowed("/workers?limit=50").await?;
     let letters = visitor.ask.get_if_allowed("/dead-letters?limit=5").await?;
     let since = now - TimeDelta::days(1);
@@ -87,16 +93,13 @@ pub(crate) async fn page(State(console): At, visitor: Visitor) -> Answer {
         more_running: running.next_cursor.is_some(),
         running: running.items,
         due: due(&schedules),
+        files: doctor::of_files(&console.api, &visitor.caller, MAX_FILE_PROBLEMS),
         late: schedules.into_iter().filter(|schedule| schedule.problem.is_some()).collect(),
         pulse: spark(&beats(&runs, from, now, PULSE_COLUMNS), &words),
         window,
         count: runs.len(),
         failures,
-        queues: limits
-            .into_iter()
-            .flat_map(|limits| limits.items)
-            .filter(|limit| limit.kind == "queue")
-            .collect(),
+        queues: queues.map(|page| page.items).unwrap_or_default(),
         workers: workers.map(|page| page.items).unwrap_or_default(),
         shell: visitor.shell,
     };
@@ -149,6 +152,7 @@ impl HomePage {
             && self.asking.is_empty()
             && self.letters.items.is_empty()
             && self.late.is_empty()
+            && self.files.is_empty()
     }
 
     /// How many tasks wait for a slot of a queue.
@@ -157,7 +161,7 @@ impl HomePage {
     }
 
     fn alive(&self) -> usize {
-        self.workers.iter().filter(|worker| worker.state == WorkerState::Alive).count()
+        self.workers.iter().filter(|worker| worker.state.is_up()).count()
     }
 
     fn busy(&self) -> usize {

@@ -1,15 +1,19 @@
 //! Logs: a part of one on a page, and all of one as text.
 
+use std::collections::VecDeque;
 use std::fmt::Write;
+use std::io;
 
 use api::request::{Path, Query};
 use api::views::TaskView;
+use axum::body::Body;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
+use futures::stream::{self, Stream, TryStreamExt};
 use host::Problem;
 use model::{RunId, TaskIndex};
-use read::{LogLine, RunReader};
+use read::{Listing, LogLine, RunReader};
 use serde::Deserialize;
 
 use super::At;
@@ -27,9 +31,6 @@ const MAX_SEARCHED: u32 = 20_000;
 
 /// How many lines are read at once.
 const BATCH_SIZE: u32 = 1_000;
-
-/// The maximum number of lines of a downloaded log.
-const MAX_LINES: u32 = 200_000;
 
 /// The levels, from the least to the worst.
 pub(crate) const LEVELS: [&str; 4] = ["debug", "info", "warning", "error"];
@@ -62,6 +63,7 @@ impl Lines {
     /// A line with what was searched for marked.
     pub(crate) fn marked(&self, line: &str) -> Markup {
         let shown = plain(line);
+        let shown = show::brief(shown.as_str());
         if self.search.is_empty() {
             return Markup(show::escaped(&shown));
         }
@@ -101,16 +103,23 @@ pub(crate) async fn lines(
     let filtered = !search.is_empty() || least.is_some();
     let size = if filtered { MAX_SEARCHED } else { LINES_PER_PAGE };
     let from = wanted.from.unwrap_or_else(|| total.saturating_sub(size));
-    let read = read(run, task, attempt, from, size).await?;
-    let to = read.last().map_or(from, |(number, _)| number + 1);
     let worse = |line: &LogLine| {
         let level = LEVELS.iter().position(|known| *known == line.level).unwrap_or(1);
         least.is_none_or(|least| level >= least)
     };
     let fits = |(_, line): &(u32, LogLine)| worse(line) && line.line.contains(&search);
-    let mut items: Vec<(u32, LogLine)> = read.into_iter().filter(fits).collect();
-    let more = items.len().saturating_sub(LINES_PER_PAGE as usize);
-    Ok(Lines { items: items.split_off(more), total, from, to, search })
+    let (mut items, mut to) = (VecDeque::new(), from);
+    while to - from < size {
+        let page = run.log(task, attempt, to, BATCH_SIZE.min(size - (to - from))).await?;
+        to = page.items.last().map_or(to, |(number, _)| number + 1);
+        // The last of them are shown.
+        items.extend(page.items.into_iter().filter(fits));
+        items.drain(..items.len().saturating_sub(LINES_PER_PAGE as usize));
+        if page.next.is_none() {
+            break;
+        }
+    }
+    Ok(Lines { items: items.into(), total, from, to, search })
 }
 
 /// How many lines there are: found by doubling, then halving, so that a long log costs a few queries.
@@ -135,24 +144,35 @@ async fn length(run: &RunReader, task: TaskIndex, attempt: u32) -> Result<u32, R
     Ok(gone)
 }
 
-async fn read(
-    run: &RunReader,
+/// Lines of a log as text, a batch at a time, so that it takes little memory however long it is.
+fn batches(
+    run: RunReader,
     task: TaskIndex,
     attempt: u32,
-    from: u32,
-    most: u32,
-) -> Result<Vec<(u32, LogLine)>, Refused> {
-    let mut lines: Vec<(u32, LogLine)> = Vec::new();
-    while (lines.len() as u32) < most {
-        let next = lines.last().map_or(from, |(number, _)| number + 1);
-        let size = BATCH_SIZE.min(most - lines.len() as u32);
-        let page = run.log(task, attempt, next, size).await?;
-        lines.extend(page.items);
-        if page.next.is_none() {
-            break;
+    first: Listing<(u32, LogLine), u32>,
+) -> impl Stream<Item = Result<String, Problem>> + Send {
+    stream::unfold(Some(Ok(first)), move |read| {
+        let run = run.clone();
+        async move {
+            let page = match read? {
+                Ok(page) => page,
+                Err(error) => return Some((Err(error), None)),
+            };
+            let next = match page.next {
+                Some(last) => Some(run.log(task, attempt, last + 1, BATCH_SIZE).await.map_err(Problem::from)),
+                None => None,
+            };
+            Some((Ok(written(&page.items)), next))
         }
+    })
+}
+
+fn written(lines: &[(u32, LogLine)]) -> String {
+    let mut text = String::new();
+    for (_, LogLine { at, stream, line, .. }) in lines {
+        writeln!(text, "{} {stream:<6} {line}", show::time(at)).expect("a text takes all");
     }
-    Ok(lines)
+    text
 }
 
 /// Which log is wanted as text.
@@ -176,15 +196,15 @@ pub(crate) async fn text(
     let (run, graph) = console.run(&visitor, id).await?;
     let index = task::find(&run, &graph, &view).await?.index;
     let attempt = wanted.attempt.unwrap_or(view.attempt);
-    let lines = read(&run, index, attempt, 0, MAX_LINES).await?;
-    let mut text = String::new();
-    for (_, LogLine { at, stream, line, .. }) in &lines {
-        writeln!(text, "{} {stream:<6} {line}", show::time(at)).expect("a text takes all");
-    }
-    if text.is_empty() {
-        text = "no lines yet\n".into();
-    }
-    let mut response = ([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], text).into_response();
+    let first = run.log(index, attempt, 0, BATCH_SIZE).await?;
+    let body = match first.items.is_empty() {
+        true => Body::from("no lines yet\n"),
+        false => Body::from_stream(batches(run, index, attempt, first).map_err(|problem| {
+            // The status is sent already: the client sees that the text ends early.
+            io::Error::other(problem.message().to_owned())
+        })),
+    };
+    let mut response = ([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], body).into_response();
     if wanted.download.is_some() {
         let file = format!("attachment; filename=\"{id}-{}-{attempt}.log\"", part(&name));
         if let Ok(value) = file.parse() {

@@ -4,7 +4,7 @@ mod audit;
 mod health;
 mod tables;
 
-use api::limits::LimitList;
+use api::limits::LimitView;
 use axum::Router;
 use axum::response::Response;
 use axum::routing::{get, post};
@@ -56,7 +56,7 @@ const fn button(
     Button { page, things, action, fields, done }
 }
 
-const BUTTONS: [Button; 11] = [
+const BUTTONS: [Button; 12] = [
     button(["workers", "workers", "drain"], &["reason"], "The worker finishes its attempts and ends."),
     button(["workers", "workers", "kill"], &["reason"], "The worker hands back its attempts and ends."),
     button(["schedules", "schedules", "pause"], &["name", "reason"], "The schedule is paused."),
@@ -66,6 +66,7 @@ const BUTTONS: [Button; 11] = [
     button(["backfills", "backfills", "pause"], &[], "The backfill is paused."),
     button(["backfills", "backfills", "resume"], &[], "The backfill is resumed."),
     button(["backfills", "backfills", "cancel"], &[], "The backfill and its runs are being cancelled."),
+    button(["breakers", "breakers", "reset"], &[], "The breaker is closed, and its tasks and calls begin."),
     button(["dead-letters", "dead-letters", "replay"], &[], "The message was published again."),
     button(["dead-letters", "dead-letters", "discard"], &[], "The message was discarded."),
 ];
@@ -108,9 +109,9 @@ async fn press(
 async fn set_limit(visitor: Visitor, path: Path<(String, String)>, sent: Sent) -> Result<Response, Refused> {
     let api::request::Path((kind, name)) = path?;
     let slots = sent.field("slots").map(str::parse::<u32>).transpose();
-    let slots = slots.map_err(|_| Problem::bad_request("the number of slots is no whole number"))?;
+    let slots = slots.map_err(|_| Problem::bad_request("the number of slots must be a whole number"))?;
     let path = format!("/limits/{}/{}", part(&kind), part(&name));
-    let answer = visitor.ask.post::<LimitList>(&path, &json!({ "slots": slots })).await;
+    let answer = visitor.ask.post::<LimitView>(&path, &json!({ "slots": slots })).await;
     let words = slots.map_or_else(|| "no limit".into(), |slots| format!("{slots} slots"));
     outcome(&sent, answer.map(|_| ()), &format!("The {kind} {name} now has {words}."))
 }

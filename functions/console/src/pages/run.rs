@@ -11,7 +11,7 @@ use api::expressions::rendered_config;
 use api::page::Page;
 use api::request::{Path, Query};
 use api::timers::TimerView;
-use api::views::{ChildrenView, EventView, RunView, TaskView};
+use api::views::{ChildrenView, EventView, ProgressView, RunView, TaskView};
 use askama::Template;
 use axum::extract::State;
 use host::Problem;
@@ -24,7 +24,7 @@ use tried::Tried;
 use super::fields::Field;
 use super::{Answer, At};
 use crate::ask::{part, query};
-use crate::charts::bars;
+use crate::charts::{self, bars};
 use crate::graph;
 use crate::graph::Annotations;
 use crate::phases;
@@ -66,6 +66,7 @@ struct Row {
     took: String,
     bars: Markup,
     children: Option<ChildrenView>,
+    progress: Option<ProgressView>,
     error: Option<String>,
     /// Whether it decided when the run ended.
     critical: bool,
@@ -96,7 +97,7 @@ struct RunPage {
     left_out: usize,
     children: Option<(String, Page<TaskView>)>,
     events: Option<Page<EventView>>,
-    outputs: Vec<(String, String)>,
+    outputs: Option<Page<TaskView>>,
     child_runs: Vec<RunView>,
     tried: Option<Tried>,
 }
@@ -127,7 +128,7 @@ pub(crate) async fn page(
         left_out: tasks.len().saturating_sub(MAX_ROWS),
         children: None,
         events: None,
-        outputs: Vec::new(),
+        outputs: None,
         child_runs: child_runs(&visitor, id).await?,
         tried: None,
         run,
@@ -135,7 +136,7 @@ pub(crate) async fn page(
     };
     match tab {
         "events" => page.events = Some(events(&visitor, id, &wanted).await?),
-        "data" => page.outputs = outputs(&reader, &graph, &tasks).await?,
+        "data" => page.outputs = Some(outputs(&visitor, id, &wanted).await?),
         "try" => page.tried = Some(Tried::new(&reader, &graph, &wanted).await?),
         _ => page.add_tasks(&visitor, &reader, &graph, &tasks, &wanted).await?,
     }
@@ -183,10 +184,12 @@ async fn children(
     Ok(Some((parent.clone(), page)))
 }
 
-async fn outputs(run: &RunReader, graph: &Graph, tasks: &[Task]) -> Result<Vec<(String, String)>, Refused> {
-    let wanted: Vec<TaskIndex> = tasks.iter().map(|task| task.index).take(MAX_ROWS).collect();
-    let found = run.outputs(&wanted).await?;
-    Ok(found.iter().map(|(task, output)| (graph.spec(*task).name.clone(), show::json(output))).collect())
+/// The tasks on a page that have an output: a long one is there in part.
+async fn outputs(visitor: &Visitor, id: RunId, wanted: &RunQuery) -> Result<Page<TaskView>, Refused> {
+    let query = query([("limit", Some("50")), ("cursor", wanted.cursor.as_deref())]);
+    let mut page: Page<TaskView> = visitor.ask.get(&format!("/runs/{id}/tasks{query}")).await?;
+    page.items.retain(|task| task.output.is_some() || task.output_preview.is_some());
+    Ok(page)
 }
 
 /// Why tasks were skipped whose own condition did not hold, or whose switch chose others.
@@ -236,6 +239,7 @@ fn rows(
             took: took.unwrap_or_default(),
             bars: bars(&stretches, task.state, run.created_at, end),
             children: task.fan.map(ChildrenView::from),
+            progress: None,
             error: task.failure.as_ref().map(|failure| failure.message.clone()),
             critical: annotations.critical.contains(&task.index),
             skipped: annotations
@@ -292,6 +296,30 @@ impl RunPage {
         self.children = children(visitor, id, wanted).await?;
         if self.children.is_none() {
             self.rows = rows(graph, tasks, &events, &self.run, &annotations);
+            self.add_progress(reader, graph, tasks).await?;
+        }
+        Ok(())
+    }
+
+    /// Adds how far the running tasks say that they have come.
+    async fn add_progress(
+        &mut self,
+        reader: &RunReader,
+        graph: &Graph,
+        tasks: &[Task],
+    ) -> Result<(), Refused> {
+        let running = || tasks.iter().filter(|task| task.state == TaskState::Running);
+        let indices: Vec<TaskIndex> = running().map(|task| task.index).take(MAX_ROWS).collect();
+        if indices.is_empty() {
+            return Ok(());
+        }
+        let reported = reader.progress(&indices).await?;
+        for task in running() {
+            let reported = reported.get(&task.index).map_or(&[][..], Vec::as_slice);
+            let name = &graph.spec(task.index).name;
+            if let Some(row) = self.rows.iter_mut().find(|row| row.name == *name) {
+                row.progress = ProgressView::of_task(reported, task.attempt, task.voided);
+            }
         }
         Ok(())
     }

@@ -122,7 +122,7 @@ pub(crate) async fn bulk(visitor: Visitor, sent: Sent) -> Result<Response, Refus
         );
     }
     let done = act_on_all(&visitor, &of, &action, sent.field("reason")).await?;
-    let more = if done.next_cursor.is_some() { " There are more: do it again." } else { "" };
+    let more = if done.next_cursor.is_some() { " More runs match; repeat the action." } else { "" };
     let (applied, stale, failed) = (done.applied, done.stale, done.failed);
     let words = format!("{applied} runs changed, {stale} skipped, {failed} failed.{more}");
     Ok(back(sent.back(), failed == 0, &words))

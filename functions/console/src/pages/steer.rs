@@ -52,8 +52,8 @@ pub(crate) async fn task(
         "clear" => (json!({"reason": reason}), format!("{task} and everything downstream is re-run.")),
         "succeed" => {
             let output = sent.field("output").map(serde_json::from_str::<Value>).transpose();
-            let output =
-                output.map_err(|error| Problem::bad_request(format!("the output is no JSON: {error}")))?;
+            let output = output
+                .map_err(|error| Problem::bad_request(format!("the output is not valid JSON: {error}")))?;
             (json!({"reason": reason, "output": output}), format!("{task} was marked as succeeded."))
         }
         "fail" => (json!({"reason": reason}), format!("{task} was marked as failed.")),

@@ -1,5 +1,7 @@
 //! One task of a run: its attempts, log, config and output.
 
+use std::collections::BTreeMap;
+
 use api::Graph;
 use api::explain::Explanation;
 use api::expressions::rendered_config;
@@ -16,7 +18,8 @@ use serde_json::Value;
 
 use super::log::{self, Lines};
 use super::{Answer, At};
-use crate::ask::part;
+use crate::ask::{part, query};
+use crate::charts;
 use crate::refused::Refused;
 use crate::shell::Shell;
 use crate::show::{self, Markup};
@@ -36,7 +39,18 @@ pub(crate) struct TaskQuery {
     pub(crate) from: Option<u32>,
 }
 
-/// A task that this one depends on, or the other way round.
+/// The maximum number of attempts that are shown, the latest ones.
+const MAX_ATTEMPTS: u32 = 100;
+
+/// The maximum number of tasks that are shown upstream, and downstream.
+const MAX_NEIGHBOURS: usize = 100;
+
+/// Tasks that this one depends on, or the other way round.
+struct Neighbours {
+    shown: Vec<Neighbour>,
+    left_out: usize,
+}
+
 struct Neighbour {
     name: String,
     state: TaskState,
@@ -50,13 +64,15 @@ struct TaskPage {
     task: TaskView,
     why: Option<Explanation>,
     attempts: Vec<AttemptView>,
+    /// How many attempts came before those.
+    earlier: u32,
     attempt: u32,
     wanted: TaskQuery,
     lines: Lines,
     config: Value,
     item: Option<Value>,
-    upstream: Vec<Neighbour>,
-    downstream: Vec<Neighbour>,
+    upstream: Neighbours,
+    downstream: Neighbours,
     description: Option<String>,
 }
 
@@ -70,7 +86,8 @@ pub(crate) async fn page(
     let path = format!("/runs/{id}/tasks/{}", part(&name));
     let run: RunView = visitor.ask.get(&format!("/runs/{id}")).await?;
     let task: TaskView = visitor.ask.get(&path).await?;
-    let attempts: Page<AttemptView> = visitor.ask.get(&format!("{path}/attempts")).await?;
+    let earlier = task.attempt.saturating_sub(MAX_ATTEMPTS);
+    let attempts = attempts(&visitor, &path, earlier).await?;
     let why = match task.state {
         TaskState::Succeeded => None,
         _ => Some(visitor.ask.get(&format!("/runs/{id}/explain?task={}", part(&name))).await?),
@@ -81,7 +98,8 @@ pub(crate) async fn page(
     let (upstream, downstream) = neighbours(&reader, &graph, &found).await?;
     let page = TaskPage {
         why,
-        attempts: attempts.items,
+        attempts,
+        earlier,
         attempt,
         lines: log::lines(&reader, found.index, attempt, &wanted).await?,
         config: rendered_config(&reader, &graph, &found).await?,
@@ -115,27 +133,54 @@ pub(crate) async fn find(run: &RunReader, graph: &Graph, task: &TaskView) -> Res
     Ok(record.ok_or_else(gone)?.task)
 }
 
+/// The latest attempts. Those before them are not even read.
+async fn attempts(visitor: &Visitor, path: &str, earlier: u32) -> Result<Vec<AttemptView>, Refused> {
+    let (mut all, mut cursor) = (Vec::new(), Some(api::page::cursor_after(&earlier)));
+    while let Some(after) = cursor {
+        let query = query([("limit", Some("100")), ("cursor", Some(after.as_str()))]);
+        let page: Page<AttemptView> = visitor.ask.get(&format!("{path}/attempts{query}")).await?;
+        all.extend(page.items);
+        cursor = page.next_cursor;
+    }
+    Ok(all)
+}
+
 async fn neighbours(
     run: &RunReader,
     graph: &Graph,
     task: &Task,
-) -> Result<(Vec<Neighbour>, Vec<Neighbour>), Refused> {
+) -> Result<(Neighbours, Neighbours), Refused> {
     let anchor = task.child.map_or(task.index, |child| child.of);
-    let outline = run.outline().await?;
+    let states: BTreeMap<TaskIndex, TaskState> =
+        run.outline().await?.into_iter().map(|task| (task.index, task.state)).collect();
     let beside = |index: &TaskIndex| {
-        let state = outline.iter().find(|task| task.index == *index)?.state;
+        let state = *states.get(index)?;
         Some(Neighbour { name: graph.spec(*index).name.clone(), state })
     };
-    let upstream = match task.child {
-        Some(child) => beside(&child.of).into_iter().collect(),
-        None => graph.parents(anchor).iter().filter_map(beside).collect(),
+    let those = |all: &[TaskIndex]| Neighbours {
+        shown: all.iter().take(MAX_NEIGHBOURS).filter_map(beside).collect(),
+        left_out: all.len().saturating_sub(MAX_NEIGHBOURS),
     };
-    Ok((upstream, graph.dependants(anchor).iter().filter_map(beside).collect()))
+    let upstream = match task.child {
+        Some(child) => those(&[child.of]),
+        None => those(&graph.parents(anchor).iter().copied().collect::<Vec<_>>()),
+    };
+    Ok((upstream, those(graph.dependants(anchor))))
 }
 
 impl TaskPage {
     fn link(&self) -> String {
         format!("/runs/{}/tasks/{}", self.run.id, part(&self.task.name))
+    }
+
+    /// All of its output.
+    fn output_link(&self) -> String {
+        format!("/api/v1{}/output", self.link())
+    }
+
+    /// The definition, which has all of its settings.
+    fn source_link(&self) -> String {
+        format!("/workflows/{}/source", part(&self.run.workflow))
     }
 
     fn beside(&self, name: &str) -> String {
@@ -154,7 +199,7 @@ impl TaskPage {
     /// The log from another line on, with the same filters.
     fn log_from(&self, from: impl std::fmt::Display) -> String {
         let (attempt, from) = (self.attempt.to_string(), from.to_string());
-        let query = crate::ask::query([
+        let query = query([
             ("attempt", Some(attempt.as_str())),
             ("q", self.wanted.q.as_deref()),
             ("level", self.wanted.level.as_deref()),

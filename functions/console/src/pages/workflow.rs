@@ -35,6 +35,9 @@ const MAX_RUNS: u32 = 30;
 /// The maximum number of tasks in the grid.
 const MAX_ROWS: usize = 60;
 
+/// The maximum number of tasks of each run that are looked at: in another version, those in the grid have other places.
+const MAX_READ: u32 = 1_000;
+
 /// The head of every page about a workflow.
 pub(crate) struct Title {
     pub(crate) workflow: WorkflowView,
@@ -128,7 +131,7 @@ async fn grid(
     runs: &[RunSummary],
 ) -> Result<(Vec<GridRow>, usize), Refused> {
     let ids: Vec<RunId> = runs.iter().map(|run| run.id).collect();
-    let outline = visitor.data.runs().outlines_of(&graph.workflow().name, runs).await?;
+    let outline = visitor.data.runs().outlines_of(&graph.workflow().name, runs, MAX_READ).await?;
     let mut graphs = BTreeMap::new();
     for version in runs.iter().map(|run| run.version).collect::<BTreeSet<_>>() {
         graphs.insert(version, console.graph(version).await?);

@@ -2,7 +2,10 @@
 //!
 //! The rows are written by hand: a second opinion on what the pages check. A route without a row fails.
 
-use std::collections::BTreeSet;
+mod live;
+mod routes;
+mod strangers;
+
 use std::sync::LazyLock;
 
 use auth::{Issuer, TrustedIssuer};
@@ -80,6 +83,7 @@ const ROWS: &[Row] = &[
     of(get("/runs/{id}/tasks/{task}/log", "/runs/RUN/tasks/a/log", Readers)),
     of(post("/runs/{id}/tasks/{task}/{action}", "/runs/RUN/tasks/a/clear", "", Operators)),
     get("/workflows", "/workflows", Readers),
+    get("/types", "/types", Readers),
     of(get("/workflows/{name}", "/workflows/orders", Readers)),
     of(get("/workflows/{name}/trigger", "/workflows/orders/trigger", Readers)),
     of(post("/workflows/{name}/trigger", "/workflows/orders/trigger", "", Operators)),
@@ -95,7 +99,7 @@ const ROWS: &[Row] = &[
     of(post("/workflows/{name}/backfill", "/workflows/orders/backfill", "from=x", Operators)),
     get("/operations", "/operations", Readers),
     instance(post("/operations/limits/{kind}/{name}", "/operations/limits/queue/light", "slots=4", Admins)),
-    instance(get("/operations/workers", "/operations/workers", Readers)),
+    get("/operations/workers", "/operations/workers", Readers),
     get("/operations/timers", "/operations/timers", Readers),
     get("/operations/schedules", "/operations/schedules", Readers),
     get("/operations/triggers", "/operations/triggers", Readers),
@@ -107,7 +111,7 @@ const ROWS: &[Row] = &[
     )),
     get("/operations/backfills", "/operations/backfills", Readers),
     instance(get("/operations/dead-letters", "/operations/dead-letters", Readers)),
-    instance(get("/operations/breakers", "/operations/breakers", Readers)),
+    get("/operations/breakers", "/operations/breakers", Readers),
     get("/operations/audit", "/operations/audit", Admins),
     get("/operations/audit/export", "/operations/audit/export", Admins),
     instance(get("/operations/health", "/operations/health", Readers)),
@@ -140,12 +144,12 @@ impl Row {
 struct Office {
     api: Api,
     run: RunId,
-    _database: testkit::Database,
+    world: TestWorld,
 }
 
 impl Office {
     async fn open() -> Self {
-        let (mut api, _, _database) = console().await;
+        let (mut api, _, world) = console().await;
         let reaches = ["acme", "other", "*", "acme/orders", "acme/billing", "acme/etl-*"];
         let grants = ROLES.iter().flat_map(|role| reaches.map(|reach| format!("{role}:{reach}")));
         // Anyone's grants are named by their groups: `group:viewer:acme` has `viewer:acme`.
@@ -154,7 +158,7 @@ impl Office {
         let trusted = TrustedIssuer { verifier, group_claim: Some("groups".into()) };
         api.access = Access::new(Authenticator::new([trusted]), Policy::new(entries));
         api.pages_open = false;
-        let mut office = Self { api, run: RunId(Default::default()), _database };
+        let mut office = Self { api, run: RunId(Default::default()), world };
         for text in [ORDERS, BILLING] {
             assert_eq!(office.admin("/api/v1/workflows", text).await.0, StatusCode::CREATED);
         }
@@ -178,8 +182,7 @@ impl Office {
             .await
             .unwrap();
         let result = TaskResult::Succeeded(json!(format!("{HIDDEN}output")));
-        let report = Command::Report { task, attempt: 1, worker: None, started_at: app.now(), result };
-        app.runtime.settle(self.run, report).await.unwrap();
+        self.world.report(self.run, 0, 1, result).await;
     }
 
     async fn admin(&self, path: &str, body: &str) -> (StatusCode, HeaderMap, String) {
@@ -194,10 +197,25 @@ impl Office {
         grants: &[&str],
         tenant: Option<&str>,
     ) -> (StatusCode, HeaderMap, String) {
-        let token = ISSUER.sign(&json!({
-            "iss": ISSUER.url(), "sub": "somebody", "aud": "api", "groups": grants,
-            "exp": SystemClock.now().timestamp() + 3600,
-        }));
+        let response = self.request(method, path, body, &token(grants), tenant).await;
+        let (parts, body) = response.into_parts();
+        // An event stream has no end.
+        if path.starts_with("/live") && parts.status.is_success() {
+            return (parts.status, parts.headers, String::new());
+        }
+        let body = to_bytes(body, usize::MAX).await.unwrap();
+        (parts.status, parts.headers, String::from_utf8(body.into()).unwrap())
+    }
+
+    /// Sends a request and leaves the response to be read.
+    async fn request(
+        &self,
+        method: Method,
+        path: &str,
+        body: &str,
+        token: &str,
+        tenant: Option<&str>,
+    ) -> axum::response::Response {
         let mut request = Request::builder()
             .method(method)
             .uri(path)
@@ -210,13 +228,7 @@ impl Office {
             request = request.header("x-ebb-tenant", tenant);
         }
         let request = request.body(Body::from(body.to_owned())).unwrap();
-        let (parts, body) = router(self.api.clone()).oneshot(request).await.unwrap().into_parts();
-        // An event stream has no end.
-        if path.starts_with("/live") && parts.status.is_success() {
-            return (parts.status, parts.headers, String::new());
-        }
-        let body = to_bytes(body, usize::MAX).await.unwrap();
-        (parts.status, parts.headers, String::from_utf8(body.into()).unwrap())
+        router(self.api.clone()).oneshot(request).await.unwrap()
     }
 
     async fn ask(&self, row: &Row, grants: &[&str], tenant: Option<&str>) -> (StatusCode, HeaderMap, String) {
@@ -231,10 +243,18 @@ impl Office {
     }
 }
 
-/// Whether an answer says no: a button leads back with words, and a form is shown again with them.
+/// A token of somebody with these grants.
+fn token(grants: &[&str]) -> String {
+    ISSUER.sign(&json!({
+        "iss": ISSUER.url(), "sub": "somebody", "aud": "api", "groups": grants,
+        "exp": SystemClock.now().timestamp() + 3600,
+    }))
+}
+
+/// Whether a change was refused: a button leads back with a message, and a form is shown again with one.
 fn is_refused(row: &Row, status: StatusCode, headers: &HeaderMap) -> bool {
-    let told = headers.get(header::SET_COOKIE).and_then(|cookie| cookie.to_str().ok()).unwrap_or_default();
-    let led_back = status == StatusCode::SEE_OTHER && told.starts_with("ebb_notice=failed");
+    let notice = headers.get(header::SET_COOKIE).and_then(|cookie| cookie.to_str().ok()).unwrap_or_default();
+    let led_back = status == StatusCode::SEE_OTHER && notice.starts_with("ebb_notice=failed");
     let shown_again = status == StatusCode::UNPROCESSABLE_ENTITY;
     status == StatusCode::FORBIDDEN || row.method == "POST" && (led_back || shown_again)
 }
@@ -243,24 +263,6 @@ fn is_refused(row: &Row, status: StatusCode, headers: &HeaderMap) -> bool {
 fn decided() -> impl Iterator<Item = &'static Row> {
     let of = |method: &'static str| ROWS.iter().filter(move |row| row.method == method && row.who != Anyone);
     of("GET").chain(of("POST"))
-}
-
-#[test]
-fn every_route_has_a_row() {
-    let sources =
-        [include_str!("../pages.rs"), include_str!("../pages/operations.rs"), include_str!("../sign_in.rs")];
-    let mut routes = BTreeSet::new();
-    for route in sources.iter().flat_map(|source| source.split(".route(\"").skip(1)) {
-        let (template, rest) = route.split_once('"').unwrap();
-        let handlers = &rest[..rest.find("\n").unwrap()];
-        for (method, verb) in [("GET", "get("), ("POST", "post(")] {
-            if handlers.contains(verb) {
-                routes.insert((method, template));
-            }
-        }
-    }
-    let rows: BTreeSet<(&str, &str)> = ROWS.iter().map(|row| (row.method, row.template)).collect();
-    assert_eq!(rows, routes, "a new route needs a row that says who may use it");
 }
 
 #[tokio::test]
@@ -343,4 +345,44 @@ async fn home_has_only_what_the_visitor_may_see() {
         assert_eq!(page.contains("hidden-approval"), approvals, "{grant}: {page}");
         assert!(page.contains(&format!("failed of {runs} in the last")), "{grant}: {page}");
     }
+}
+
+#[tokio::test]
+async fn only_those_who_may_read_every_tenant_see_the_problems_of_files() {
+    let office = Office::open().await;
+    let problem = Diagnostic::of_file(format!("graphs/{HIDDEN}file.yaml"), "cannot be read".to_owned());
+    office.api.app.file_problems.replace(vec![problem]);
+    for (grant, shown) in [("viewer:*", true), ("author:acme", false), ("admin:acme", false)] {
+        for path in ["/", "/operations/health", "/api/v1/doctor"] {
+            let page = office.page(path, grant).await.1;
+            assert_eq!(page.contains("hidden-file"), shown, "{path} for {grant}: {page}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_catalogue_shows_custom_types_to_those_who_may_read_a_workflow_that_uses_them() {
+    let office = Office::open().await;
+    let files = json!({"files": [
+        {"path": "graphs/rasters.yaml", "text": "name: rasters\ntasks: [{name: a, type: hidden-raster.check, config: {source: x}}]\n"},
+        {"path": "types/hidden-raster.check.yaml", "kind": "type",
+         "text": "name: hidden-raster.check\ndescription: '<b>Checks</b> rasters.'\nicon: R\nqueue: gpu\nconfig: {properties: {source: {type: string}}, required: [source]}\n"},
+        {"path": "queues/gpu.yaml", "kind": "queue", "text": "name: gpu\nkind: pool\n"},
+    ]});
+    let (status, _, body) = office.admin("/api/v1/workflows", &files.to_string()).await;
+    assert_eq!(status, StatusCode::CREATED, "{body}");
+    let (status, page) = office.page("/types", "viewer:acme").await;
+    assert_eq!(status, StatusCode::OK, "{page}");
+    for shown in [
+        "hidden-raster.check",
+        "href=\"/workflows/rasters\"",
+        "<code>source</code>",
+        "queue <code>gpu</code>",
+    ] {
+        assert!(page.contains(shown), "{shown}: {page}");
+    }
+    assert!(page.contains("fan_out") && !page.contains("<b>Checks"), "descriptions are text: {page}");
+    let (status, page) = office.page("/types", "viewer:acme/orders").await;
+    assert!(status == StatusCode::OK && page.contains("http") && !page.contains(HIDDEN), "{page}");
+    assert_eq!(office.page("/types", "partner:acme").await.0, StatusCode::FORBIDDEN);
 }

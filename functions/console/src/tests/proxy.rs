@@ -24,13 +24,13 @@ fn assertion(name: &str, value: Value) -> String {
 }
 
 /// A console behind the proxy, where Ada is an admin.
-async fn behind_proxy() -> (Api, RunId, testkit::Database) {
-    let (mut api, run, database) = console().await;
+async fn behind_proxy() -> (Api, RunId, TestWorld) {
+    let (mut api, run, world) = console().await;
     let verifier = Verifier::new([IAP_ISSUER], AUDIENCE, Keys::fixed(&PROXY.jwks()));
     let policy = Policy::read("ada@example.com=admin:*").unwrap();
     api.access = Access::new(Authenticator::new([verifier.into()]), policy);
     api.pages_open = false;
-    (api, run, database)
+    (api, run, world)
 }
 
 async fn send(api: &Api, method: Method, path: &str, assertion: &str, from: &[(&str, &str)]) -> StatusCode {
@@ -50,7 +50,7 @@ async fn send(api: &Api, method: Method, path: &str, assertion: &str, from: &[(&
 
 #[tokio::test]
 async fn the_person_whom_the_proxy_names_reads_pages_and_the_api() {
-    let (api, run, _database) = behind_proxy().await;
+    let (api, run, _world) = behind_proxy().await;
     for path in [format!("/runs/{run}"), format!("/api/v1/runs/{run}")] {
         assert_eq!(send(&api, Method::GET, &path, &assertion("hd", json!("x")), &[]).await, StatusCode::OK);
         let now = SystemClock.now().timestamp();
@@ -65,7 +65,7 @@ async fn the_person_whom_the_proxy_names_reads_pages_and_the_api() {
 
 #[tokio::test]
 async fn another_site_changes_nothing_by_way_of_the_proxy() {
-    let (api, run, _database) = behind_proxy().await;
+    let (api, run, _world) = behind_proxy().await;
     let ada = assertion("hd", json!("x"));
     let forged: [&[(&str, &str)]; 4] = [
         &[],

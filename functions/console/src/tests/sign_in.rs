@@ -1,12 +1,13 @@
 //! Signing in with a browser, and what a session may do.
 
 use std::collections::BTreeMap;
-use std::sync::{LazyLock, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 
 use api::access::Sessions;
 use auth::{Issuer, Provider, Seal, SignIn};
 use axum::extract::{Form, State};
 use axum::routing::post;
+use futures::StreamExt;
 use model::Clock;
 
 use super::*;
@@ -38,7 +39,7 @@ struct Browser {
     api: Api,
     next: Next,
     cookies: BTreeMap<String, String>,
-    _database: testkit::Database,
+    _world: TestWorld,
 }
 
 struct Seen {
@@ -56,7 +57,7 @@ impl Seen {
 impl Browser {
     /// At a console where nobody is signed in yet.
     async fn open() -> (Self, RunId) {
-        let (mut api, run, database) = console().await;
+        let (mut api, run, world) = console().await;
         let next = Next::default();
         let router = Router::new().route("/token", post(exchange)).with_state(next.clone());
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -75,7 +76,7 @@ impl Browser {
         let sessions = Sessions::new(sign_in.unwrap(), Seal::random());
         api.access = Access::new(Authenticator::default(), policy).with_sessions(sessions);
         api.pages_open = false;
-        (Self { api, next, cookies: BTreeMap::new(), _database: database }, run)
+        (Self { api, next, cookies: BTreeMap::new(), _world: world }, run)
     }
 
     async fn send(&mut self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Seen {
@@ -218,6 +219,29 @@ async fn signing_out_ends_the_session_and_its_tokens_everywhere() {
     assert_eq!(seen.status, StatusCode::UNAUTHORIZED);
     browser.sign_in("ada@example.com").await;
     assert_eq!(browser.get("/").await.status, StatusCode::OK, "another session is another one");
+}
+
+#[tokio::test]
+async fn signing_out_ends_the_streams_of_the_session() {
+    let (mut browser, _) = Browser::open().await;
+    browser.sign_in("ada@example.com").await;
+    let csrf = browser.csrf().await;
+    let cookies: Vec<String> =
+        browser.cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let mut streams = Vec::new();
+    for path in ["/live", "/api/v1/events"] {
+        let request =
+            Request::get(path).header("host", "localhost:8480").header("cookie", cookies.join("; "));
+        let request = request.body(Body::empty()).unwrap();
+        let response = router(browser.api.clone()).oneshot(request).await.unwrap();
+        assert_eq!(response.status(), StatusCode::OK, "{path}");
+        streams.push(response.into_body().into_data_stream());
+    }
+    assert_eq!(browser.post("/sign-out", &format!("csrf={csrf}")).await.status, StatusCode::SEE_OTHER);
+    for mut stream in streams {
+        let end = async { while stream.next().await.is_some() {} };
+        testkit::within_deadline("the stream ends with the session", end).await;
+    }
 }
 
 #[tokio::test]

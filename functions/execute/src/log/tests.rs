@@ -1,30 +1,45 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use async_trait::async_trait;
 use chrono::Duration;
 use futures::FutureExt;
-use model::{RunId, TaskIndex};
+use model::{Instant, ProgressReport};
 use testkit::{ManualClock, run_others};
 use tokio::sync::{Semaphore, mpsc};
-use uuid::Uuid;
 
 use super::*;
+use crate::sink::SinkError;
+use crate::task_runners::tests::job;
+
+struct Chunk {
+    first: u32,
+    lines: Vec<LogLine>,
+}
 
 /// A sink that hands its chunks to the test, fails some appends, and can be blocked.
 struct TestSink {
-    taken: mpsc::UnboundedSender<LogChunk>,
+    taken: mpsc::UnboundedSender<Chunk>,
     tries: AtomicU32,
-    refuse: fn(u32) -> Option<store::Error>,
+    refuse: fn(u32) -> Option<SinkError>,
     open: Semaphore,
 }
 
 #[async_trait]
-impl LogSink for TestSink {
-    async fn append(&self, chunk: &LogChunk) -> store::Result<()> {
+impl AttemptSink for TestSink {
+    async fn save_checkpoint(&self, _: Instant, _: &Value) -> Result<(), SinkError> {
+        Ok(())
+    }
+
+    async fn report_progress(&self, _: &ProgressReport) -> Result<(), SinkError> {
+        Ok(())
+    }
+
+    async fn append_log(&self, first: u32, lines: &[LogLine]) -> Result<(), SinkError> {
         let _open = self.open.acquire().await.unwrap();
         if let Some(error) = (self.refuse)(self.tries.fetch_add(1, Ordering::Relaxed)) {
             return Err(error);
         }
-        self.taken.send(chunk.clone()).unwrap();
+        let _ = self.taken.send(Chunk { first, lines: lines.to_vec() });
         Ok(())
     }
 }
@@ -33,16 +48,15 @@ struct Bench {
     log: Log,
     sink: Arc<TestSink>,
     clock: ManualClock,
-    chunks: mpsc::UnboundedReceiver<LogChunk>,
+    chunks: mpsc::UnboundedReceiver<Chunk>,
 }
 
 /// A log whose sink fails the appends that `refuse` chooses, counted from 0.
-fn bench(refuse: fn(u32) -> Option<store::Error>) -> Bench {
+fn bench(refuse: fn(u32) -> Option<SinkError>) -> Bench {
     let (taken, chunks) = mpsc::unbounded_channel();
     let sink = Arc::new(TestSink { taken, tries: AtomicU32::new(0), refuse, open: Semaphore::new(1) });
     let clock = ManualClock::at("2026-01-01T00:00:00Z");
-    let key = TaskKey { run: RunId(Uuid::nil()), task: TaskIndex(0) };
-    let log = Log::open(sink.clone(), Arc::new(clock.clone()), key, 1);
+    let log = Log::open(sink.clone(), Arc::new(clock.clone()), &job("noop", Value::Null));
     Bench { log, sink, clock, chunks }
 }
 
@@ -62,12 +76,12 @@ impl Bench {
     }
 }
 
-fn never(_: u32) -> Option<store::Error> {
+fn never(_: u32) -> Option<SinkError> {
     None
 }
 
-fn away() -> Option<store::Error> {
-    Some(store::Error::Conflict)
+fn away() -> Option<SinkError> {
+    Some(SinkError::Unavailable("away".into()))
 }
 
 #[tokio::test]
@@ -120,7 +134,7 @@ async fn a_chunk_that_was_not_stored_is_retried_unchanged() {
 
 #[tokio::test]
 async fn a_chunk_that_can_never_be_stored_does_not_block_the_next() {
-    let refuse = |tries| (tries == 0).then(|| store::Error::Unreadable { what: "line", why: String::new() });
+    let refuse = |tries| (tries == 0).then(|| SinkError::Refused("no".into()));
     let mut bench = bench(refuse);
     for _ in 0..100 {
         bench.say("refused").await;
@@ -133,8 +147,16 @@ async fn a_chunk_that_can_never_be_stored_does_not_block_the_next() {
 async fn an_unavailable_store_does_not_keep_an_attempt_from_ending() {
     let mut bench = bench(|_| away());
     bench.say("lost").await;
+    let log = bench.log.clone();
+    let finishing = tokio::spawn(async move { log.finish().await });
+    run_others().await;
+    assert_eq!(bench.sink.tries.load(Ordering::Relaxed), 1, "a server that restarts gets time");
+    while !finishing.is_finished() {
+        bench.clock.advance(Duration::seconds(1));
+        run_others().await;
+    }
     assert_eq!(bench.stored().await, []);
-    assert_eq!(bench.sink.tries.load(Ordering::Relaxed), 3);
+    assert_eq!(bench.sink.tries.load(Ordering::Relaxed), 5);
 }
 
 #[tokio::test]

@@ -1,40 +1,83 @@
 //! All processes of an attempt. They are killed on drop.
 
-use std::fs::File;
-use std::io::{self, Write};
+use std::io;
+use std::process::ExitStatus;
 
-use containment::{TERMINATE, TaskUser};
+use containment::{Report, Request, TERMINATE, TaskUser, Usage};
+use model::Failure;
 use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::process::Child;
+
+use super::{Program, exit_status};
 
 /// The processes of an attempt: a process group, or what a supervisor started.
 pub(super) enum Group {
-    /// The group that a process leads.
-    Led(Pid),
-    /// The descendants of a supervisor, which obeys this pipe and kills them when it closes.
-    Supervised { orders: Option<File>, _user: Option<TaskUser> },
+    /// A process and the group that it leads.
+    Led { child: Child, leader: Pid },
+    /// A supervisor and its descendants, which it kills when its socket closes.
+    Supervised {
+        orders: Option<OwnedWriteHalf>,
+        report: OwnedReadHalf,
+        received: Vec<u8>,
+        _user: Option<TaskUser>,
+    },
 }
 
 impl Group {
     /// The group of a process that was started as its leader and was not waited for.
-    pub(super) fn led_by(child: &Child) -> Self {
-        let id = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
-        Self::Led(id.expect("a process that was not waited for has an id"))
+    pub(super) fn led_by(child: Child) -> Self {
+        let leader = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
+        Self::Led { child, leader: leader.expect("a process that was not waited for has an id") }
     }
 
-    /// The descendants of a supervisor whose standard input is a pipe.
-    pub(super) fn supervised_by(child: &mut Child, user: Option<TaskUser>) -> io::Result<Self> {
-        let orders = child.stdin.take().map(|pipe| pipe.into_owned_fd().map(File::from)).transpose()?;
-        Ok(Self::Supervised { orders, _user: user })
+    /// What a supervisor starts when it receives the request.
+    pub(super) async fn supervised(
+        mut socket: UnixStream,
+        request: &Request,
+        user: Option<TaskUser>,
+    ) -> Self {
+        // A supervisor that is gone sends no report, which `wait` finds out.
+        let _ = socket.write_all(&request.to_bytes()).await;
+        let (report, orders) = socket.into_split();
+        Self::Supervised { orders: Some(orders), report, received: Vec::new(), _user: user }
+    }
+
+    /// The exit status of the program, once it has ended; of a contained one, once all that it started is dead.
+    pub(super) async fn wait(&mut self, program: &Program) -> Result<ExitStatus, Failure> {
+        match self {
+            Self::Led { child, .. } => {
+                let ended = child.wait().await;
+                ended.map_err(|error| Failure::transient(format!("cannot wait for the process: {error}")))
+            }
+            Self::Supervised { report, received, .. } => {
+                // A supervisor that is killed with something unread breaks the connection instead of closing it.
+                while report.read_buf(received).await.is_ok_and(|bytes| bytes > 0) {}
+                let report = Report::parse(received).ok_or_else(exit_status::lost_supervisor)?;
+                report.status().map_err(|error| exit_status::not_started(program, &error))
+            }
+        }
+    }
+
+    /// What a contained program and everything that it started used, once it has ended.
+    pub(super) fn usage(&self) -> Option<Usage> {
+        match self {
+            Self::Led { .. } => None,
+            Self::Supervised { received, .. } => Report::parse(received)?.usage(),
+        }
     }
 
     /// Asks the processes to end.
     pub(super) fn terminate(&mut self) {
         // This fails only if no process is left.
         let _ = match self {
-            Self::Led(leader) => kill_process_group(*leader, Signal::TERM).map_err(io::Error::from),
+            Self::Led { leader, .. } => {
+                kill_process_group(*leader, Signal::TERM).map_err(io::Error::from).map(|()| 0)
+            }
             Self::Supervised { orders, .. } => {
-                orders.as_mut().map_or(Ok(()), |orders| orders.write_all(&[TERMINATE]))
+                orders.as_ref().map_or(Ok(0), |orders| orders.try_write(&[TERMINATE]))
             }
         };
     }
@@ -42,7 +85,7 @@ impl Group {
     /// Ends the processes at once.
     pub(super) fn kill(&mut self) {
         match self {
-            Self::Led(leader) => {
+            Self::Led { leader, .. } => {
                 let _ = kill_process_group(*leader, Signal::KILL);
             }
             Self::Supervised { orders, .. } => drop(orders.take()),

@@ -3,9 +3,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
-use tokio::process::Child;
 use tokio::task::JoinSet;
 
+use super::level;
 use crate::log::{Level, Log, Stream};
 
 /// Longer lines are split.
@@ -20,23 +20,30 @@ pub(super) struct OutputCapture {
 
 impl OutputCapture {
     /// Starts to read the standard output and error of a process.
-    pub(super) fn of(child: &mut Child, log: &Log) -> Self {
-        let stdout = child.stdout.take().expect("the standard output is a pipe");
-        let stderr = child.stderr.take().expect("the standard error is a pipe");
+    pub(super) fn of(
+        stdout: impl AsyncRead + Send + Unpin + 'static,
+        stderr: impl AsyncRead + Send + Unpin + 'static,
+        log: &Log,
+    ) -> Self {
         let last_error = Arc::<Mutex<_>>::default();
         let mut readers = JoinSet::new();
         let (out, err, last) = (log.clone(), log.clone(), Arc::clone(&last_error));
         readers.spawn(async move {
             let mut lines = Lines::of(stdout, out.clone());
-            while let Some(line) = lines.next().await {
-                out.line(Stream::Stdout, Level::Info, &line).await;
+            while !out.is_full()
+                && let Some(line) = lines.next().await
+            {
+                let level = level::of(&line).unwrap_or(Level::Info);
+                out.line(Stream::Stdout, level, &line).await;
             }
+            lines.discard_rest().await;
         });
         readers.spawn(async move {
             let mut lines = Lines::of(stderr, err.clone());
             while let Some(line) = lines.next().await {
-                err.line(Stream::Stderr, Level::Warning, &line).await;
-                if !line.trim().is_empty() {
+                let level = level::of(&line).unwrap_or(Level::Warning);
+                err.line(Stream::Stderr, level, &line).await;
+                if !line.trim().is_empty() && !is_advice(&line) {
                     *last.lock().unwrap_or_else(PoisonError::into_inner) = Some(line);
                 }
             }
@@ -49,11 +56,16 @@ impl OutputCapture {
         while self.readers.join_next().await.is_some() {}
     }
 
-    /// The last non-blank line of the standard error.
+    /// The last line of the standard error that is neither blank nor advice.
     pub(super) fn last_error(&self) -> Option<String> {
         let last = self.last_error.lock().unwrap_or_else(PoisonError::into_inner).clone();
         last.map(|line| self.log.redacted(&line))
     }
+}
+
+/// Whether a line says what to do about an error before it, as those of uv and git do.
+fn is_advice(line: &str) -> bool {
+    line.trim_start().starts_with("hint:")
 }
 
 /// Splits bytes into lines; invalid UTF-8 is replaced.
@@ -84,6 +96,12 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         let line = line.strip_suffix(b"\n").unwrap_or(&line);
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         Some(String::from_utf8_lossy(line).into_owned())
+    }
+
+    /// Reads to the end, so that the program is not blocked, and keeps nothing.
+    async fn discard_rest(&mut self) {
+        // A broken pipe is an end, too.
+        let _ = tokio::io::copy_buf(&mut self.source, &mut tokio::io::sink()).await;
     }
 
     /// Splits a line that is too long; returns the start of the next one. Secrets are redacted first, and a possible start of

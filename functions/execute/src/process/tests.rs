@@ -123,8 +123,7 @@ async fn the_environment_is_an_allow_list_with_the_configs_and_ours() {
     has("EBB_TASK=load");
     has("EBB_ATTEMPT=2");
     has("EBB_RUN_ID=00000000-0000-0000-0000-000000000007");
-    let allowed =
-        "PATH HOME LANG LC_ALL TZ TMPDIR REGION N EBB_INPUT EBB_OUTPUT EBB_RUN_ID EBB_TASK EBB_ATTEMPT";
+    let allowed = "PATH HOME LANG LC_ALL TZ TMPDIR REGION N EBB_INPUT EBB_OUTPUT EBB_FAILURE EBB_MESSAGES EBB_RUN_ID EBB_TASK EBB_ATTEMPT";
     // Bash sets these itself.
     let allowed: Vec<_> = allowed.split(' ').chain(["PWD", "SHLVL", "_"]).collect();
     for line in &lines {
@@ -164,20 +163,23 @@ async fn exit_codes_are_classified_and_reported_with_the_last_line_of_stderr() {
         assert_eq!((failure.class, failure.exit_code), (class, Some(code)), "{command}");
         assert_eq!(failure.message, words, "{command}");
     };
-    check("exit 3", ErrorClass::Transient, 3, "exited with code 3").await;
-    check("echo a >&2; echo b >&2; echo >&2; exit 1", ErrorClass::Transient, 1, "exited with code 1: b")
+    check("exit 3", ErrorClass::ProgramFailed, 3, "exited with code 3").await;
+    check("echo a >&2; echo b >&2; echo >&2; exit 1", ErrorClass::ProgramFailed, 1, "exited with code 1: b")
         .await;
+    let hinted = "echo error: b >&2; echo 'hint: try c' >&2; exit 1";
+    check(hinted, ErrorClass::ProgramFailed, 1, "exited with code 1: error: b").await;
     let words = "exited with code 125 (the program that should have started it failed)";
-    check("exit 125", ErrorClass::Permanent, 125, words).await;
-    check("exit 126", ErrorClass::Permanent, 126, "exited with code 126 (found, but not executable)").await;
+    check("exit 125", ErrorClass::ProgramFailed, 125, words).await;
+    check("exit 126", ErrorClass::ProgramFailed, 126, "exited with code 126 (found, but not executable)")
+        .await;
     let words = "exited with code 137 (a command in it was killed by signal 9)";
-    check("exit 137", ErrorClass::Transient, 137, words).await;
+    check("exit 137", ErrorClass::ProgramFailed, 137, words).await;
 }
 
 #[tokio::test]
-async fn an_unknown_command_is_a_permanent_failure() {
+async fn an_unknown_command_is_reported_with_its_name() {
     let failure = bash("no-such-command").run().await.unwrap_err();
-    assert_eq!((failure.class, failure.exit_code), (ErrorClass::Permanent, Some(127)));
+    assert_eq!((failure.class, failure.exit_code), (ErrorClass::ProgramFailed, Some(127)));
     assert!(failure.message.contains("command not found on this worker"), "{}", failure.message);
     assert!(failure.message.contains("no-such-command"), "{}", failure.message);
 }
@@ -185,15 +187,81 @@ async fn an_unknown_command_is_a_permanent_failure() {
 #[tokio::test]
 async fn an_exception_in_python_is_reported_with_its_message() {
     let failure = python("print(1 / 0)").run().await.unwrap_err();
-    assert_eq!((failure.class, failure.exit_code), (ErrorClass::Transient, Some(1)));
+    assert_eq!((failure.class, failure.exit_code), (ErrorClass::ProgramFailed, Some(1)));
     assert_eq!(failure.message, "exited with code 1: ZeroDivisionError: division by zero");
+}
+
+#[tokio::test]
+async fn exceptions_that_come_again_are_permanent() {
+    for (code, exception) in [
+        ("x = = 1", "SyntaxError"),
+        ("import no_such_module", "ModuleNotFoundError"),
+        ("from os import no_such_name", "ImportError"),
+        ("open('/no/such/file')", "FileNotFoundError"),
+        ("raise PermissionError('not yours')", "PermissionError"),
+    ] {
+        let failure = python(code).run().await.unwrap_err();
+        assert_eq!(
+            (failure.class, failure.exit_code),
+            (ErrorClass::Permanent, Some(1)),
+            "{}",
+            failure.message
+        );
+        assert!(
+            failure.message.starts_with(&format!("exited with code 1: {exception}")),
+            "{}",
+            failure.message
+        );
+    }
+    let failure = python("raise ValueError('SyntaxError: quoted')").run().await.unwrap_err();
+    assert_eq!(failure.class, ErrorClass::ProgramFailed);
+    let failure = bash("echo 'PermissionError: not Python' >&2; exit 1").run().await.unwrap_err();
+    assert_eq!(failure.class, ErrorClass::ProgramFailed);
+}
+
+#[tokio::test]
+async fn a_program_describes_its_failure_in_a_file() {
+    let code = r#"
+import json, os, sys
+with open(os.environ["EBB_FAILURE"], "w") as file:
+    json.dump({"class": "permanent", "message": "no such customer", "detail": {"id": 7}}, file)
+sys.exit(3)
+"#;
+    let failure = python(code).run().await.unwrap_err();
+    let described = Failure {
+        exit_code: Some(3),
+        detail: Some(json!({"id": 7})),
+        ..Failure::permanent("no such customer")
+    };
+    assert_eq!(failure, described);
+    let done = bash(r#"echo '{"class": "permanent"}' > "$EBB_FAILURE""#).run().await;
+    assert_eq!(done, Ok(Value::Null), "a program that exits with 0 succeeded");
+}
+
+#[tokio::test]
+async fn a_description_that_cannot_be_read_is_ignored_and_logged() {
+    for (command, problem) in [
+        (r#"echo oops > "$EBB_FAILURE"; exit 4"#, "not of the form"),
+        (r#"echo '{"class": "worker_lost"}' > "$EBB_FAILURE"; exit 4"#, "its class is `worker_lost`"),
+        (r#"ln -s /etc/passwd "$EBB_FAILURE"; exit 4"#, "no longer a regular file"),
+        (r#"head -c 70000 /dev/zero > "$EBB_FAILURE"; exit 4"#, "70000 bytes, which is too many"),
+    ] {
+        let bench = bash(command);
+        let failure = bench.run().await.unwrap_err();
+        assert_eq!((failure.class, failure.exit_code), (ErrorClass::ProgramFailed, Some(4)), "{command}");
+        let lines = bench.lines().await;
+        assert!(lines.iter().any(|line| line.contains(problem)), "{command}: {lines:?}");
+    }
 }
 
 #[tokio::test]
 async fn a_process_that_was_killed_is_distinguished_from_one_that_failed() {
     let failure = bash("kill -KILL $$").run().await.unwrap_err();
     let message = "killed by signal 9 (possibly out of memory)";
-    assert_eq!(failure, Failure::new(ErrorClass::Killed, message));
+    assert_eq!(failure, Failure { signal: Some(9), ..Failure::new(ErrorClass::Killed, message) });
+    let failure = bash("kill -TERM $$").run().await.unwrap_err();
+    let message = "killed by signal 15 (terminated by a person or another program)";
+    assert_eq!(failure, Failure { signal: Some(15), ..Failure::permanent(message) });
 }
 
 #[tokio::test]
@@ -321,13 +389,4 @@ async fn a_missing_scratch_directory_is_a_transient_failure() {
     let failure = bench.run().await.unwrap_err();
     assert_eq!(failure.class, ErrorClass::Transient);
     assert!(failure.message.contains("cannot create the scratch directory at"), "{}", failure.message);
-}
-
-#[tokio::test]
-async fn a_flood_of_lines_does_not_hold_up_a_program() {
-    let bench = bash("yes '' | head -n 300000; yes x | head -n 300000 >&2; echo 7 > $EBB_OUTPUT");
-    assert_eq!(bench.run().await, Ok(json!(7)));
-    let lines = bench.lines().await;
-    assert_eq!(lines.len(), crate::log::Log::MAX_LINES + 1);
-    assert!(lines.last().unwrap().starts_with("system: the log was cut here"), "{:?}", lines.last());
 }

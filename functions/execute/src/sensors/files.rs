@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use host::secrets::Secrets;
 use host::storage::{Object, Storage};
 use language::config::FileSensor;
 use model::{CloudEvent, Failure, Instant, trigger::matches};
@@ -28,7 +29,7 @@ impl File {
 }
 
 /// The files that match a path, in the order of their names.
-pub(super) async fn list(path: &str, storage: &Storage) -> Result<Vec<File>, Failure> {
+pub(super) async fn list(path: &str, storage: &Storage, secrets: &Secrets) -> Result<Vec<File>, Failure> {
     let mut found = match path.strip_prefix("gs://") {
         Some(location) => {
             let (bucket, object) =
@@ -37,7 +38,7 @@ pub(super) async fn list(path: &str, storage: &Storage) -> Result<Vec<File>, Fai
                 })?;
             in_bucket(storage, bucket, object).await?
         }
-        None => in_folder(Path::new(path)).await?,
+        None => in_folder(Path::new(path), secrets).await?,
     };
     if found.len() > MAX_FILES {
         let message = format!(
@@ -76,7 +77,7 @@ fn stored(bucket: &str, object: &Object) -> File {
     }
 }
 
-async fn in_folder(path: &Path) -> Result<Vec<File>, Failure> {
+async fn in_folder(path: &Path, secrets: &Secrets) -> Result<Vec<File>, Failure> {
     let cannot = |what: &Path, error: &std::io::Error| {
         Failure::transient(format!("cannot read `{}`: {error}", what.display()))
     };
@@ -84,6 +85,13 @@ async fn in_folder(path: &Path) -> Result<Vec<File>, Failure> {
     let Some(pattern) = path.file_name().and_then(|name| name.to_str()) else {
         return Err(Failure::permanent(format!("`{}` has no file name", path.display())));
     };
+    let searched = if pattern.contains('*') { folder } else { path };
+    // Their names and sizes are other tenants' too.
+    if secrets.are_reached_by(searched).await {
+        let message =
+            format!("`{}` leads into the folder of secrets, where sensors find no files", path.display());
+        return Err(Failure::permanent(message));
+    }
     if !pattern.contains('*') {
         return match tokio::fs::metadata(path).await {
             Ok(metadata) => Ok(vec![file(path, &metadata)]),
@@ -117,8 +125,13 @@ fn file(path: &Path, metadata: &std::fs::Metadata) -> File {
 }
 
 /// Finds files that are new or have changed. The watermark is the versions of the existing files.
-pub(super) async fn poll(sensor: &FileSensor, watermark: &Value, storage: &Storage) -> Result<Poll, Failure> {
-    let mut found = list(&sensor.path, storage).await?;
+pub(super) async fn poll(
+    sensor: &FileSensor,
+    watermark: &Value,
+    storage: &Storage,
+    secrets: &Secrets,
+) -> Result<Poll, Failure> {
+    let mut found = list(&sensor.path, storage, secrets).await?;
     found.retain(|file| sensor.changed_since.is_none_or(|earliest| file.changed_at > earliest));
     let versions = |files: &[File]| -> Map<String, Value> {
         files.iter().map(|file| (file.path.clone(), json!(file.version))).collect()

@@ -11,7 +11,7 @@ use axum::http::StatusCode;
 use axum::routing::get;
 use axum::{Json, Router};
 use chrono::TimeDelta;
-use model::message::{PollDue, Watch};
+use model::message::{PollDue, PollTarget};
 use model::{Clock, ErrorClass, Failure, Instant, RunId, TenantId, TriggerKey};
 use runtime::StartRun;
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ use tempfile::TempDir;
 use testkit::{StorageServer, World, start_run};
 use tokio::net::TcpListener;
 
-use crate::{Executor, Worker};
+use crate::{Executor, Runner, Worker};
 
 /// An executor that polls, and a folder with its files and secrets.
 struct Bench {
@@ -40,16 +40,22 @@ impl Deref for Bench {
 
 impl Bench {
     fn new() -> Self {
-        Self::with(|executor| executor)
+        Self::with(|runner| runner)
     }
 
-    fn with(change: impl FnOnce(Executor) -> Executor) -> Self {
-        let (world, folder) = (World::at("2027-01-15T08:00:00Z"), TempDir::new().unwrap());
-        let executor = Executor::new(world.runtime.clone(), Worker::new(world.runtime.clone()), ".");
+    fn with(change: impl FnOnce(Runner) -> Runner) -> Self {
+        Self::on(World::at("2027-01-15T08:00:00Z"), change)
+    }
+
+    fn on(world: World, change: impl FnOnce(Runner) -> Runner) -> Self {
+        let folder = TempDir::new().unwrap();
         // The databases of tests listen on a socket.
         let egress = host::EgressPolicy::read(None, Some("0.0.0.0/0, ::/0, /")).unwrap();
-        let executor = executor.with_secrets_in(folder.path()).with_egress_policy(egress);
-        Self { executor: change(executor), world, folder }
+        let runner = Runner::new(world.runtime.clock().clone(), ".")
+            .with_secrets_in(folder.path().join("secrets"))
+            .with_egress_policy(egress);
+        let worker = Worker::new(world.runtime.clone());
+        Self { executor: Executor::new(world.runtime.clone(), worker, change(runner)), world, folder }
     }
 
     /// Polls the sensor of a task that began at `since`.
@@ -73,8 +79,8 @@ impl Bench {
     }
 
     async fn poll(&self) {
-        let watch = Watch::Trigger { workflow: "watched".into(), name: "poll".into() };
-        let due = PollDue { tenant: TenantId::DEFAULT, queue: "light".into(), watch };
+        let target = PollTarget::Trigger { workflow: "watched".into(), name: "poll".into() };
+        let due = PollDue { tenant: TenantId::DEFAULT, queue: "light".into(), target };
         self.executor.poll(&due).await.unwrap();
     }
 
@@ -127,12 +133,86 @@ async fn a_file_exists_or_has_changed_since_the_task_began() {
 }
 
 #[tokio::test]
+async fn no_sensor_of_files_looks_into_the_folder_of_secrets() {
+    let bench = Bench::new();
+    let now = bench.clock.now();
+    std::fs::create_dir_all(bench.file("secrets/acme")).unwrap();
+    std::fs::create_dir(bench.file("in")).unwrap();
+    for file in ["secrets/acme/KEY", "in/a.csv"] {
+        bench.put(file, "content", now);
+    }
+    for (link, target) in [
+        ("folder", "secrets"),
+        ("in/file", "../secrets/acme/KEY"),
+        ("gone", "secrets/acme/GONE"),
+        ("again", "folder"),
+    ] {
+        std::os::unix::fs::symlink(target, bench.file(link)).unwrap();
+    }
+    let see = async |path: String| bench.see(json!({"file": {"path": path}}), now).await;
+    for path in [
+        "secrets/*",
+        "secrets/acme/*",
+        "secrets/acme/KEY",
+        "secrets/acme/GONE",
+        "secrets/nobody/*",
+        "secrets/acme",
+        "secrets",
+        "in/../secrets/acme/*",
+        "secrets/acme/../acme/KEY",
+        "folder/acme/K*",
+        "again/acme/KEY",
+        "in/file",
+        "gone",
+    ] {
+        let failure = see(bench.file(path)).await.expect_err(path);
+        assert_eq!(failure.class, ErrorClass::Permanent, "{path}: {}", failure.message);
+        assert!(
+            failure.message.ends_with("leads into the folder of secrets, where sensors find no files"),
+            "{path}"
+        );
+    }
+    let around = format!("/proc/self/root{}", bench.file("secrets/acme/*"));
+    assert!(see(around).await.is_err());
+    for path in ["in/*", "in/a.csv", "secrets/../in/*"] {
+        assert_eq!(
+            see(bench.file(path)).await.unwrap().unwrap()["files"].as_array().unwrap().len(),
+            1,
+            "{path}"
+        );
+    }
+    assert_eq!(see(bench.file("secrets-of-none")).await, Ok(None));
+    bench.watch(json!({"file": {"path": bench.file("secrets/acme/*")}})).await;
+    bench.poll().await;
+    assert_eq!((bench.trigger().await.failures, bench.count().await), (1, 0));
+}
+
+#[tokio::test]
+async fn a_rendered_date_of_a_year_that_nothing_can_store_fails_for_good() {
+    let bench = Bench::new();
+    let now = bench.clock.now();
+    for year in ["+12026", "-262143", "0000"] {
+        let date = format!("{year}-01-01T00:00:00Z");
+        for sensor in [
+            json!({"run": {"workflow": "other", "logical_date": date}}),
+            json!({"time": {"at": date}}),
+            json!({"file": {"path": bench.file("*"), "changed_since": date}}),
+        ] {
+            let failure = bench.see(sensor.clone(), now).await.expect_err(&sensor.to_string());
+            assert_eq!(failure.class, ErrorClass::Permanent, "{}", failure.message);
+            assert!(failure.message.contains("between 0001 and 9999"), "{}", failure.message);
+        }
+    }
+}
+
+#[tokio::test]
 async fn an_object_in_a_bucket_is_found_by_its_name_or_by_a_pattern() {
     let server = StorageServer::start(&["bucket"]).await;
     for name in ["in/a.csv", "in/b.txt", "in/c.csv"] {
         server.put("bucket", name, "content");
     }
-    let bench = Bench::with(|executor| executor.with_storage(Some(server.url().to_owned())));
+    let mut bench = Bench::new();
+    bench.executor = bench.executor.with_storage(Some(server.url().to_owned()));
     let now = bench.clock.now();
     let seen = bench.see(json!({"file": {"path": "gs://bucket/in/*.csv"}}), now).await.unwrap().unwrap();
     let paths: Vec<&Value> = seen["files"].as_array().unwrap().iter().map(|file| &file["path"]).collect();
@@ -179,6 +259,26 @@ async fn a_query_binds_its_parameters() {
 }
 
 #[tokio::test]
+async fn a_query_that_finds_more_than_a_megabyte_fails() {
+    let database = testkit::database().await;
+    let bench = Bench::new();
+    let ask = |query: String| json!({"sql": {"url": database.url, "query": query}});
+    let text = |bytes: u32| format!("select repeat('x', {bytes}) as text");
+    let see = async |query: String| bench.see(ask(query), bench.clock.now()).await;
+    let seen = see(text(900_000)).await.unwrap().unwrap();
+    assert_eq!(seen["count"], 1);
+    let rows = |count: u32| format!("select repeat('x', 10000) from generate_series(1, {count})");
+    assert_eq!(see(rows(90)).await.unwrap().unwrap()["count"], 90);
+    // One row that is too long, and many that are so together.
+    for query in [text(1_100_000), text(20_000_000), rows(110), rows(1_000_000)] {
+        let failure = see(query.clone()).await.unwrap_err();
+        assert_eq!(failure.class, ErrorClass::Permanent, "{query}: {}", failure.message);
+        let reason = "its rows have more than 1048576 bytes of JSON; select fewer of them, or fewer columns";
+        assert!(failure.message.contains(reason), "{query}: {}", failure.message);
+    }
+}
+
+#[tokio::test]
 async fn a_query_goes_only_where_the_egress_policy_allows() {
     let database = testkit::database().await;
     let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -186,7 +286,7 @@ async fn a_query_goes_only_where_the_egress_policy_allows() {
     let ask = |url: &str| json!({"sql": {"url": url, "query": "select 1"}});
     let see = async |list: &str, url: &str| {
         let policy = host::EgressPolicy::read(None, Some(list)).unwrap();
-        let bench = Bench::with(|executor| executor.with_egress_policy(policy));
+        let bench = Bench::with(|runner| runner.with_egress_policy(policy));
         bench.see(ask(url), bench.clock.now()).await
     };
     for url in [

@@ -74,8 +74,8 @@ impl TaskRunner for Flaky {
 
 /// A number from 0 up to 1: the same for the same seed, task and attempt. The default seed is the run's id.
 fn draw(job: &Job, seed: Option<u64>) -> f64 {
-    let origin = seed.map_or(job.key.run.0, |seed| Uuid::from_u64_pair(0, seed));
-    let name = format!("{} {}", job.key.task.0, job.attempt);
+    let origin = seed.map_or(job.run.0, |seed| Uuid::from_u64_pair(0, seed));
+    let name = format!("{} {}", job.task, job.attempt);
     // The upper 48 bits are hash; the bits below contain the id's version.
     let (upper, _) = Uuid::new_v5(&origin, name.as_bytes()).as_u64_pair();
     (upper >> 16) as f64 / (1_u64 << 48) as f64

@@ -10,6 +10,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use chrono::TimeDelta;
 use host::EgressPolicy;
 use host::egress::{Blocked, Redirects};
 use language::config::{self, Auth};
@@ -22,9 +23,9 @@ use model::{ErrorClass, Failure, TaskKind, TenantId};
 use super::{TaskRunner, Unfinished};
 use crate::job::{Context, Job};
 use crate::log::{Level, Log, Stream};
-use breaker::{Outcome, Target};
+use breaker::Outcome;
 
-pub(crate) use breaker::Breakers;
+pub use breaker::Breakers;
 
 /// The maximum number of redirects that a request follows.
 const MAX_REDIRECTS: usize = 5;
@@ -86,17 +87,19 @@ impl Http {
         context: &Context,
     ) -> Result<Value, Failure> {
         let (client, request) = self.request(config).await?;
-        let target = Target::of(tenant, request.url());
+        let target = breaker::target(tenant, request.url());
         let call = context.breakers.admit(target, &*context.clock, &context.log).await;
         let (request, response) = send(client, request, Some(&context.log)).await;
-        call.finish(match &response {
-            Ok(response) if response.status().is_server_error() => Outcome::Failed,
-            Ok(_) => Outcome::Responded,
+        let outcome = match &response {
+            Ok(response) => response::outcome(response, context.clock.now()),
             // The request was not sent.
             Err(failure) if failure.class == ErrorClass::Permanent => Outcome::Unknown,
-            Err(_) => Outcome::Failed,
-        });
-        response::interpret(response?, config, &request, &|text| context.log.redacted(text)).await
+            Err(failure) => Outcome::Failed(context.log.redacted(&failure.message)),
+        };
+        let busy_for = call.finish(outcome).await;
+        let output =
+            response::interpret(response?, config, &request, &|text| context.log.redacted(text)).await;
+        output.map_err(|failure| Failure { retry_after_seconds: busy_for.map(whole_seconds), ..failure })
     }
 
     async fn request(&self, config: &config::Http) -> Result<(&Client, Request), Failure> {
@@ -120,6 +123,11 @@ async fn send(client: &Client, request: Request, log: Option<&Log>) -> (String, 
         log.line(Stream::System, Level::Info, &line).await;
     }
     (description, response)
+}
+
+/// A time to wait in seconds, not less than it.
+fn whole_seconds(wait: TimeDelta) -> u32 {
+    u32::try_from((wait.num_milliseconds() + 999) / 1_000).unwrap_or(u32::MAX)
 }
 
 fn make_client(egress: &EgressPolicy, redirects: Redirects) -> Result<Client, Failure> {

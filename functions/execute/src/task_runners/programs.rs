@@ -1,18 +1,25 @@
-//! `bash` and `python`: run a command line, a script or code in a separate process.
+//! `bash` and `python`: run a command line, a script, code or a function in a separate process.
 //!
-//! Values reach it through `env`, `args` and the file `EBB_INPUT`; they are never pasted into code.
+//! Values reach it through `env`, `args`, `kwargs` and the file `EBB_INPUT`; they are never pasted into code.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use async_trait::async_trait;
-use language::config::{Bash as BashConfig, Process as Settings, Program as What, Python as PythonConfig};
+use language::config::{
+    Bash as BashConfig, Process as Settings, Program as What, Python as PythonConfig, PythonEnvironment,
+};
 use serde_json::Value;
+use tokio::fs;
 
-use model::TaskKind;
+use model::{Failure, TaskKind};
 
 use super::{TaskRunner, Unfinished, config};
 use crate::job::{Context, Job};
-use crate::process::{self, Program, Scratch};
+use crate::process::{self, Program, Scratch, environments};
+
+/// The program that calls a function.
+const FUNCTION: &str = include_str!("function.py");
 
 /// Runs `command` with `bash -c`, or the file `script`.
 pub(super) struct Bash;
@@ -25,11 +32,11 @@ impl TaskRunner for Bash {
 
     async fn run(&self, job: &Job, context: &Context) -> Result<Value, Unfinished> {
         let BashConfig(settings) = config(job)?;
-        run(settings, &BASH, job, context).await
+        run(settings, &PythonEnvironment::default(), &BASH, job, context).await
     }
 }
 
-/// Runs `command` with `bash -c`, or `code` or the file `script` with Python.
+/// Runs `command` with `bash -c`, or `code`, `function` or the file `script` with Python.
 pub(super) struct Python;
 
 #[async_trait]
@@ -39,8 +46,8 @@ impl TaskRunner for Python {
     }
 
     async fn run(&self, job: &Job, context: &Context) -> Result<Value, Unfinished> {
-        let PythonConfig(settings) = config(job)?;
-        run(settings, &PYTHON, job, context).await
+        let PythonConfig { process, environment } = config(job)?;
+        run(process, &environment, &PYTHON, job, context).await
     }
 }
 
@@ -66,26 +73,66 @@ const PYTHON: Interpreter = Interpreter {
 
 async fn run(
     settings: Settings,
+    environment: &PythonEnvironment,
     interpreter: &Interpreter,
     job: &Job,
     context: &Context,
 ) -> Result<Value, Unfinished> {
     let scratch = Scratch::prepare(job, context).await?;
-    let mut script = None;
-    let (interpreter, program) = match settings.program {
+    scratch.add_files(&settings.files).await?;
+    let python = python(environment, &scratch, job, context).await?;
+    let (interpreter, arguments): (&Interpreter, Vec<OsString>) = match settings.program {
         // The word after the command line is its `$0`; arguments follow.
         What::Command(line) => (&BASH, vec!["-c".into(), line.into(), "bash".into()]),
-        What::Script(path) => {
-            let path = process::script(&path, &scratch, context).await?;
-            script = Some(path.clone());
-            (interpreter, vec![path.into()])
-        }
+        What::Script(path) => (interpreter, vec![file(&path, &scratch, context).await?.into()]),
         // In a file rather than with `-c`: tracebacks quote the line, and the length is not limited.
         What::Code(code) => (interpreter, vec![scratch.write("code", code).await?.into()]),
+        What::Function(function, kwargs) => {
+            let caller = scratch.write("function.py", FUNCTION).await?;
+            let kwargs = scratch.write("kwargs.json", Value::Object(kwargs).to_string()).await?;
+            (interpreter, vec![caller.into(), scratch.files().into(), function.into(), kwargs.into()])
+        }
     };
     let options = interpreter.options.iter().map(OsString::from);
-    let arguments = options.chain(program).chain(settings.args.into_iter().map(OsString::from)).collect();
-    let Interpreter { name, remedy, .. } = *interpreter;
-    let program = Program { name, remedy, arguments, environment: settings.env, script };
+    let script = arguments.first().map(PathBuf::from).filter(|path| path.is_absolute());
+    let mut program = Program {
+        arguments: options.chain(arguments).chain(settings.args.into_iter().map(OsString::from)).collect(),
+        environment: settings.env,
+        script,
+        ..Program::new(interpreter.name, interpreter.remedy)
+    };
+    if let Some(python) = python {
+        program.use_environment(python, interpreter.name == PYTHON.name);
+    }
     process::run(program, scratch, job, context).await
+}
+
+/// The environment with the packages that a program needs, if it needs any.
+async fn python(
+    wanted: &PythonEnvironment,
+    scratch: &Scratch,
+    job: &Job,
+    context: &Context,
+) -> Result<Option<PathBuf>, Unfinished> {
+    if *wanted == PythonEnvironment::default() {
+        return Ok(None);
+    }
+    let listed = match &wanted.requirements_file {
+        Some(path) => {
+            let found = file(path, scratch, context).await?;
+            let unreadable =
+                |error| Failure::permanent(format!("cannot read the requirements file {path}: {error}"));
+            Some(fs::read_to_string(found).await.map_err(unreadable)?)
+        }
+        None => None,
+    };
+    environments::prepare(wanted, listed, job, context).await.map(Some)
+}
+
+/// A file of the version, or one that the worker has.
+async fn file(path: &str, scratch: &Scratch, context: &Context) -> Result<PathBuf, Failure> {
+    match scratch.file(path) {
+        Some(file) => Ok(file),
+        None => process::script(path, scratch, context).await,
+    }
 }

@@ -6,17 +6,22 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use host::EgressPolicy;
-use model::{ErrorClass, Failure, NetworkAccess, Resources, RunId, TaskIndex, TaskKey, TaskKind, TenantId};
-use store::{LogChunk, LogLine};
+use model::{
+    Clock, ErrorClass, Failure, Instant, NetworkAccess, Progress, ProgressReport, Resources, RunId, TaskKind,
+    TenantId,
+};
+use store::LogLine;
 use testkit::ManualClock;
 
 use super::{TaskRunner, TaskRunners, Unfinished};
 use crate::job::{Context, Job};
-use crate::log::{Log, LogSink};
+use crate::log::Log;
+use crate::sink::{AttemptSink, SinkError};
 
 /// All task types. The servers of tests are on this machine.
 fn task_runners() -> TaskRunners {
@@ -36,10 +41,11 @@ impl Bench {
     pub(crate) fn new(kind: &str, config: Value) -> Self {
         let clock = ManualClock::at("2026-01-01T00:00:00Z");
         let (job, kept, folder) = (job(kind, config), Arc::<Kept>::default(), TempDir::new().unwrap());
-        let log = Log::open(kept.clone(), Arc::new(clock.clone()), job.key, job.attempt);
+        let log = Log::open(kept.clone(), Arc::new(clock.clone()), &job);
         let mut context = Context::new(log, CancellationToken::new(), Arc::new(clock.clone()));
         context.scratch = folder.path().to_owned();
         context.scripts = folder.path().to_owned();
+        context.environments = folder.path().join("environments");
         Self { job, context, clock, folder, kept }
     }
 
@@ -56,26 +62,62 @@ impl Bench {
     /// Ends the log and returns its lines as `stream: text`.
     pub(crate) async fn lines(&self) -> Vec<String> {
         self.context.log.finish().await;
-        let lines = self.kept.0.lock().unwrap();
+        let lines = self.kept.lines.lock().unwrap();
         lines.iter().map(|line| format!("{}: {}", line.stream, line.line)).collect()
+    }
+
+    /// Ends the log and returns its lines as `level: text`.
+    pub(crate) async fn levels(&self) -> Vec<String> {
+        self.context.log.finish().await;
+        let lines = self.kept.lines.lock().unwrap();
+        lines.iter().map(|line| format!("{}: {}", line.level, line.line)).collect()
+    }
+
+    /// Waits until a checkpoint was stored.
+    pub(crate) async fn stored(&self) {
+        self.kept.stored.notified().await;
+    }
+
+    /// Ends the reports and returns what was stored: all progress taken together, and the checkpoints in order.
+    pub(crate) async fn reported(&self) -> (Progress, Vec<Value>) {
+        self.context.reports.finish().await;
+        let mut progress = Progress::new(self.job.attempt, self.clock.now());
+        self.kept.reports.lock().unwrap().iter().for_each(|report| progress.apply(report));
+        (progress, self.kept.checkpoints.lock().unwrap().clone())
     }
 }
 
 #[derive(Default)]
-struct Kept(Mutex<Vec<LogLine>>);
+struct Kept {
+    lines: Mutex<Vec<LogLine>>,
+    reports: Mutex<Vec<ProgressReport>>,
+    checkpoints: Mutex<Vec<Value>>,
+    stored: Notify,
+}
 
 #[async_trait]
-impl LogSink for Kept {
-    async fn append(&self, chunk: &LogChunk) -> store::Result<()> {
-        self.0.lock().unwrap().extend(chunk.lines.iter().cloned());
+impl AttemptSink for Kept {
+    async fn save_checkpoint(&self, _: Instant, data: &Value) -> Result<(), SinkError> {
+        self.checkpoints.lock().unwrap().push(data.clone());
+        self.stored.notify_one();
+        Ok(())
+    }
+
+    async fn report_progress(&self, report: &ProgressReport) -> Result<(), SinkError> {
+        self.reports.lock().unwrap().push(report.clone());
+        Ok(())
+    }
+
+    async fn append_log(&self, _: u32, lines: &[LogLine]) -> Result<(), SinkError> {
+        self.lines.lock().unwrap().extend(lines.iter().cloned());
         Ok(())
     }
 }
 
-fn job(kind: &str, config: Value) -> Job {
+pub(crate) fn job(kind: &str, config: Value) -> Job {
     Job {
         tenant: TenantId::DEFAULT,
-        key: TaskKey { run: RunId(Uuid::from_u128(7)), task: TaskIndex(3) },
+        run: RunId(Uuid::from_u128(7)),
         attempt: 2,
         workflow: "nightly".to_owned(),
         task: "load".to_owned(),
@@ -122,7 +164,7 @@ async fn flaky_without_a_seed_fails_a_fifth_of_all_runs() {
     let mut bench = Bench::new("flaky", json!({}));
     let mut failures = 0;
     for run in 0..2_000 {
-        bench.job.key.run = RunId(Uuid::from_u128(run));
+        bench.job.run = RunId(Uuid::from_u128(run));
         failures += u32::from(bench.run().await.is_err());
     }
     assert!((340..460).contains(&failures), "{failures} of 2000");
@@ -133,6 +175,20 @@ async fn a_worker_refuses_engine_tasks() {
     let failure = failure_of("sleep", json!({"duration": "1s"})).await;
     assert_eq!(failure.class, ErrorClass::Permanent);
     assert_eq!(failure.message, "workers do not run engine tasks such as `sleep`");
+}
+
+#[tokio::test]
+async fn a_service_without_user_code_refuses_it_and_says_what_to_use() {
+    let runners = task_runners().without_user_code();
+    for kind in ["bash", "python"] {
+        let bench = Bench::new(kind, json!({"command": "true"}));
+        let failure = Failure::from(runners.run(&bench.job, &bench.context).await.unwrap_err());
+        assert_eq!(failure.class, ErrorClass::Permanent);
+        let says = [kind, "ebb worker", "EBB_USER_CODE"];
+        assert!(says.iter().all(|word| failure.message.contains(word)), "{}", failure.message);
+    }
+    let echo = Bench::new("echo", json!(1));
+    assert_eq!(runners.run(&echo.job, &echo.context).await, Ok(json!(1)));
 }
 
 #[tokio::test]
@@ -163,6 +219,15 @@ async fn a_failure_is_the_last_line_of_the_log_and_shows_no_secret() {
     let failure = bench.run().await.unwrap_err();
     assert_eq!(failure.message, "token *** was refused");
     assert_eq!(bench.lines().await, ["system: token *** was refused"]);
+}
+
+#[tokio::test]
+async fn what_a_program_adds_to_its_failure_shows_no_secret() {
+    let command = r#"printf '{"message": "no", "detail": {"token": "hunter2"}}' > "$EBB_FAILURE"; exit 1"#;
+    let bench = Bench::new("bash", json!({"command": command}));
+    bench.context.log.redact(vec!["hunter2".to_owned()]);
+    let failure = bench.run().await.unwrap_err();
+    assert_eq!(failure.detail, Some(json!({"token": "***"})));
 }
 
 struct OtherNoop;
@@ -209,10 +274,9 @@ async fn a_stopped_attempt_is_recognised_even_where_a_secret_masks_its_message()
 }
 
 #[test]
-fn a_worker_has_a_performer_for_every_type_but_engine_tasks() {
-    let task_runners = TaskRunners::standard();
+fn a_worker_has_a_runner_for_every_type_but_engine_tasks() {
+    let runners = TaskRunners::standard();
     for kind in TaskKind::ALL {
-        assert_eq!(task_runners.0.contains_key(kind), !kind.is_engine_task(), "{kind}");
+        assert_eq!(runners.0.contains_key(kind), !kind.is_engine_task(), "{kind}");
     }
-    assert!(task_runners.0.iter().all(|(kind, performer)| *kind == performer.kind()));
 }

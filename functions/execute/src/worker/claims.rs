@@ -7,17 +7,9 @@ use std::sync::{Mutex, MutexGuard};
 use host::Verdict;
 use model::TaskKey;
 use store::Claim;
-use tokio_util::sync::CancellationToken;
 use tracing::info;
 
-/// An attempt's stop signals: first it is asked to stop, then it is killed.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct StopSignals {
-    /// Cancelled when it must stop before it is done.
-    pub(crate) stop: CancellationToken,
-    /// Cancelled when there is no time left to stop gracefully.
-    pub(crate) kill: CancellationToken,
-}
+use crate::runner::StopSignals;
 
 /// The attempts that a worker has claimed.
 #[derive(Default)]
@@ -55,7 +47,7 @@ impl ClaimedAttempts {
         }
     }
 
-    /// Records that the store has confirmed the claim: from now on it lists the attempt as ours.
+    /// Records that the store has confirmed the claim: from now on it lists the attempt as its own.
     pub(crate) fn confirm(&self, key: TaskKey, attempt: u32) {
         if let Some(claimed) = self.lock().attempts.get_mut(&(key, attempt)) {
             claimed.confirmed = true;
@@ -67,31 +59,31 @@ impl ClaimedAttempts {
         self.lock().attempts.remove(&(key, attempt));
     }
 
-    /// The attempts that the store must list as ours.
+    /// The attempts that the store must list as its own.
     pub(crate) fn confirmed(&self) -> Vec<(TaskKey, u32)> {
         let claims = self.lock();
         claims.attempts.iter().filter(|(_, claimed)| claimed.confirmed).map(|(key, _)| *key).collect()
     }
 
-    /// Stops attempts that were confirmed and that the store no longer lists as ours.
-    pub(crate) fn stop_revoked(&self, confirmed: &[(TaskKey, u32)], ours: &[Claim]) {
-        let is_ours = |(key, attempt): &(TaskKey, u32)| {
-            ours.iter().any(|claim| claim.key == *key && claim.attempt == *attempt)
+    /// Stops attempts that were confirmed and that the store no longer lists as its own.
+    pub(crate) fn stop_revoked(&self, confirmed: &[(TaskKey, u32)], own: &[Claim]) {
+        let is_own = |(key, attempt): &(TaskKey, u32)| {
+            own.iter().any(|claim| claim.key == *key && claim.attempt == *attempt)
         };
-        for revoked in confirmed.iter().filter(|attempt| !is_ours(attempt)) {
+        for revoked in confirmed.iter().filter(|attempt| !is_own(attempt)) {
             if let Some(claimed) = self.lock().attempts.get(revoked) {
                 let (key, attempt) = revoked;
-                info!("Stopping attempt {attempt} of a task of run {}: it is no longer ours", key.run);
+                info!("Stopping attempt {attempt} of a task of run {}: it was reassigned", key.run);
                 claimed.signals.stop.cancel();
             }
         }
     }
 
-    /// Attempts that are ours in the store but do not run here.
-    pub(crate) fn orphaned(&self, ours: &[Claim]) -> Vec<Claim> {
+    /// Attempts that the store lists as its own but that do not run here.
+    pub(crate) fn orphaned(&self, own: &[Claim]) -> Vec<Claim> {
         let claims = self.lock();
         let runs_here = |claim: &&Claim| claims.attempts.contains_key(&(claim.key, claim.attempt));
-        ours.iter().filter(|claim| !runs_here(claim)).copied().collect()
+        own.iter().filter(|claim| !runs_here(claim)).copied().collect()
     }
 
     /// Stops all attempts, to hand them back. No attempt can be reserved from now on.

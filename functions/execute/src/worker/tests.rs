@@ -21,7 +21,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-use crate::{Executor, Worker};
+use crate::{Executor, Runner, Worker};
 
 /// A shell and its child, which run until the test lets them finish, or kills them.
 const TREE: &str = "exec 3<>/dev/tcp/127.0.0.1/$PORT
@@ -69,10 +69,12 @@ impl World {
         let run = base.start("example").await;
         let worker = Worker::new(base.runtime.clone());
         let folder = tempfile::tempdir().unwrap();
-        let executor = Executor::new(base.runtime.clone(), worker.clone(), ".");
-        let mut executor = executor.with_egress_policy(host::EgressPolicy::allow_internal());
-        executor.scratch = folder.path().join("scratch");
-        std::fs::create_dir(&executor.scratch).unwrap();
+        let scratch = folder.path().join("scratch");
+        std::fs::create_dir(&scratch).unwrap();
+        let runner = Runner::new(base.runtime.clock().clone(), ".")
+            .with_egress_policy(host::EgressPolicy::allow_internal())
+            .with_scratch(scratch);
+        let executor = Executor::new(base.runtime.clone(), worker.clone(), runner);
         Self { base, executor: Arc::new(executor), worker, listener, folder, run, version }
     }
 
@@ -243,7 +245,7 @@ async fn a_worker_that_was_declared_dead_stops_the_attempts_it_lost() {
     let worker = world.worker.id();
     world.apply(world.run, engine::Command::Lose { task: TaskIndex(0), attempt: 1, worker }).await;
     let silent = world.store().silent(world.clock.now() + TimeDelta::days(1), 9).await.unwrap();
-    world.store().forget_workers(&silent).await.unwrap();
+    world.store().mark_dead(&silent, world.clock.now()).await.unwrap();
     let before = world.task().await;
     world.pass(10_000);
     assert_eq!(attempt.await.unwrap().unwrap(), Verdict::Done);

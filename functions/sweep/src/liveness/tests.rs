@@ -7,6 +7,7 @@ use auth::PushAuth;
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
 use bus::envelope;
+use chrono::TimeDelta;
 use model::message::{WorkerHeartbeat, WorkerKill, WorkerRegistered};
 use model::{Clock, Message, RunId, Task, TaskIndex, TaskState, WorkerCommandKind, WorkerFacts, WorkerId};
 use store::{Heartbeat, Silence};
@@ -39,7 +40,10 @@ impl Deref for World {
 impl World {
     async fn new(skew: i64) -> Self {
         let base = testkit::World::at("2026-01-01T00:00:00Z");
-        base.register(testkit::workflow("a")).await;
+        let mut workflow = testkit::workflow("a");
+        // So that a loss is followed by another attempt.
+        workflow.tasks[0].idempotent = Some(true);
+        base.register(workflow).await;
         let run = base.start("example").await;
         let sweep = Arc::new(Sweep::new(base.runtime.clone()));
         let world = Self { base, sweep, run, skew: TimeDelta::seconds(skew) };
@@ -203,7 +207,7 @@ async fn a_worker_without_a_database_registers_sends_heartbeats_and_is_killed_by
     let router = crate::router(world.app(PushAuth::None));
     let (at, host, version) = (world.clock.now() + TimeDelta::hours(1), "far away".into(), "1".into());
     let (function, queue, since) = ("execute".into(), Some("heavy".into()), world.clock.now());
-    let facts = WorkerFacts { function, queue, host, version, since, breakers: Vec::new() };
+    let facts = WorkerFacts { function, queue, host, version, since, breakers: Vec::new(), remote: None };
     let (actor, reason) = ("ada".to_owned(), Some("it hangs".to_owned()));
     for message in [
         Message::WorkerRegistered(WorkerRegistered { worker: WORKER, facts: facts.clone(), at }),

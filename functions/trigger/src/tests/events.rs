@@ -57,7 +57,7 @@ fn event(id: &str, name: &str) -> Value {
     })
 }
 
-async fn send(app: &App, event: &Value) -> StatusCode {
+pub(super) async fn send(app: &App, event: &Value) -> StatusCode {
     let request =
         Request::post("/push").header("content-type", "application/cloudevents+json; charset=utf-8");
     let request = request.body(Body::from(event.to_string())).unwrap();

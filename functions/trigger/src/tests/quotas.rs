@@ -1,17 +1,25 @@
-//! Runs that tasks start count toward the quota of their tenant.
+//! Runs of every origin count toward the quota of their tenant, and what is refused is not lost.
 
-use std::sync::Arc;
-
-use model::{Parent, TaskIndex, TaskKey};
-use runtime::{Runtime, Settings};
+use model::message::RunFinished;
+use model::{Parent, RunState, TaskIndex, TaskKey};
+use runtime::{Replayed, Settings};
+use testkit::ManualClock;
 
 use super::*;
 
 const OUTER: &str = "{name: outer, tasks: [{name: a, type: workflow, config: {workflow: inner}}]}";
 const INNER: &str = "{name: inner, tasks: [{name: b, type: sleep, config: {duration: 1h}}]}";
+const FOLLOWING: &str = "
+name: following
+triggers: [{name: after, workflow: inner, state: finished}, {name: told, event: told}]
+tasks: [{name: b, type: sleep, config: {duration: 1h}}]
+";
 
-fn limited(run_quota: u32) -> Settings {
-    Settings { run_quota: Some(run_quota), ..Settings::default() }
+async fn limited(run_quota: u32) -> (World, App) {
+    let world = World::in_memory(SilentBus, ManualClock::at("2027-01-15T08:00:00Z"));
+    let world = world.with(Settings { run_quota: Some(run_quota), ..Settings::default() });
+    let app = app_of(&world, &[INNER, OUTER, FOLLOWING]).await;
+    (world, app)
 }
 
 /// The request of the first task of a run for a run of `inner`.
@@ -22,13 +30,21 @@ fn child_of(run: RunId, waits: bool) -> Message {
     Message::RunRequested(RunRequested { run: RunId::of_task(key, 1), parent, ..request })
 }
 
+/// Ends a run, and lets the quota be counted again.
+async fn make_room(world: &World, run: RunId) {
+    world.cancel(run).await;
+    world.clock.advance(chrono::TimeDelta::seconds(2));
+}
+
+async fn replay(world: &World, app: &App) -> Replayed {
+    let letter = world.dead_letters().await.remove(0);
+    app.runtime.dead_letters().replay(&letter).await.unwrap()
+}
+
 #[tokio::test]
 async fn a_task_starts_no_run_beyond_the_quota() {
     for (quota, started) in [(1, false), (2, true)] {
-        let world = World::in_memory(SilentBus, SystemClock);
-        world.write_all(&[INNER, OUTER]).await;
-        let runtime = Runtime::new(world.store().clone(), Arc::new(SilentBus), Arc::new(SystemClock));
-        let app = App::new(Arc::new(runtime.with(limited(quota))), PushAuth::None);
+        let (world, app) = limited(quota).await;
         let outer = world.start("outer").await;
         assert_eq!(push(&app, &child_of(outer, true)).await, StatusCode::NO_CONTENT);
         assert_eq!(world.runs("inner").await.len(), usize::from(started), "quota {quota}");
@@ -39,13 +55,51 @@ async fn a_task_starts_no_run_beyond_the_quota() {
 }
 
 #[tokio::test]
-async fn a_run_that_nobody_waits_for_is_asked_for_again_until_there_is_room() {
-    let world = World::in_memory(SilentBus, SystemClock);
-    world.write_all(&[INNER, OUTER]).await;
-    let runtime = Runtime::new(world.store().clone(), Arc::new(SilentBus), Arc::new(SystemClock));
-    let app = App::new(Arc::new(runtime.with(limited(1))), PushAuth::None);
+async fn a_message_beyond_the_quota_becomes_a_dead_letter_and_holds_up_no_other() {
+    let (world, app) = limited(1).await;
     let outer = world.start("outer").await;
-    assert!(push(&app, &child_of(outer, false)).await.is_server_error(), "the bus delivers it again");
+    let other = Message::RunRequested(request("inner", json!({})));
+    for message in [child_of(outer, false), other] {
+        // A redelivery would slow down the subscription for everyone.
+        assert_eq!(push(&app, &message).await, StatusCode::NO_CONTENT);
+        let reasons = reasons(&app).await;
+        assert!(reasons.len() == 1 && reasons[0].contains("EBB_QUOTA_RUNS"), "{reasons:?}");
+    }
     assert_eq!(world.runs("inner").await.len(), 0);
-    assert_eq!(reasons(&app).await, [""; 0], "it is not lost");
+}
+
+#[tokio::test]
+async fn an_event_beyond_the_quota_waits_as_a_dead_letter_and_its_copy_needs_no_room() {
+    let (world, app) = limited(1).await;
+    let told =
+        |id: &str| json!({"specversion": "1.0", "id": id, "source": "//x", "type": "told", "data": {}});
+    assert_eq!(events::send(&app, &told("1")).await, StatusCode::NO_CONTENT);
+    assert_eq!(events::send(&app, &told("1")).await, StatusCode::NO_CONTENT);
+    assert_eq!((world.runs("following").await.len(), reasons(&app).await.len()), (1, 0));
+    assert_eq!(events::send(&app, &told("2")).await, StatusCode::NO_CONTENT);
+    let reasons = reasons(&app).await;
+    assert!(reasons.len() == 1 && reasons[0].contains("EBB_QUOTA_RUNS"), "{reasons:?}");
+    let refused = replay(&world, &app).await;
+    assert!(matches!(&refused, Replayed::NoMessage(why) if why.contains("EBB_QUOTA_RUNS")), "{refused:?}");
+    make_room(&world, world.runs("following").await[0].run.id).await;
+    assert_eq!(replay(&world, &app).await, Replayed::Sent);
+    assert_eq!((world.runs("following").await.len(), world.dead_letters().await.len()), (2, 0));
+}
+
+#[tokio::test]
+async fn a_run_that_follows_another_waits_as_a_dead_letter_beyond_the_quota() {
+    let (world, app) = limited(1).await;
+    let inner = world.start("inner").await;
+    make_room(&world, inner).await;
+    let outer = world.start("outer").await;
+    let (tenant, workflow, finished_at) = (TenantId::DEFAULT, "inner".to_owned(), app.now());
+    let state = RunState::Cancelled;
+    let finished = RunFinished { run: inner, tenant, workflow, state, created_at: None, finished_at };
+    assert_eq!(push(&app, &Message::RunFinished(finished.clone())).await, StatusCode::NO_CONTENT);
+    let reasons = reasons(&app).await;
+    assert!(reasons.len() == 1 && reasons[0].contains("EBB_QUOTA_RUNS"), "{reasons:?}");
+    assert_eq!(world.runs("following").await.len(), 0);
+    make_room(&world, outer).await;
+    assert_eq!(push(&app, &Message::RunFinished(finished)).await, StatusCode::NO_CONTENT);
+    assert_eq!(world.runs("following").await.len(), 1);
 }

@@ -1,10 +1,13 @@
 //! Signed webhooks: only valid signatures are accepted, and each once.
 
-use api::access::{Access, Quotas, Rates};
+use std::sync::{Arc, Mutex};
+
+use api::access::{Access, Rates};
 use api::{Feed, Links};
 use auth::{Authenticator, Policy};
 use aws_lc_rs::hmac;
 use chrono::TimeDelta;
+use runtime::Settings;
 use testkit::ManualClock;
 
 use super::events::clock;
@@ -43,20 +46,20 @@ impl Partner {
         let clock = clock();
         let app = app_with(clock.clone(), &[HOOKED, HELLO]).await;
         let secrets = tempfile::tempdir().unwrap();
-        std::fs::write(secrets.path().join("PARTNER"), "s3cret\n").unwrap();
+        std::fs::create_dir(secrets.path().join("default")).unwrap();
+        std::fs::write(secrets.path().join("default/PARTNER"), "s3cret\n").unwrap();
         Self { app, clock, secrets, api: None, _world: None }
     }
 
     /// The same with rate limits and quotas.
-    async fn bounded(rates: Rates, quotas: Quotas) -> Self {
+    async fn bounded(rates: Rates, run_quota: Option<u32>) -> Self {
         let partner = Self::new().await;
         let world = World::on_postgres(SilentBus, partner.clock.clone()).await;
+        let world = world.with(Settings { run_quota, ..Settings::default() });
         let database = read::Database::new(world.postgres());
         let accounts = accounts::Accounts::new(world.postgres());
         let app = app_of(&world, &[HOOKED, HELLO]).await;
-        let access = Access::new(Authenticator::new([]), Policy::read("").unwrap())
-            .with_rates(rates)
-            .with_quotas(quotas);
+        let access = Access::new(Authenticator::new([]), Policy::read("").unwrap()).with_rates(rates);
         let api = Api {
             app: app.clone(),
             database,
@@ -65,6 +68,7 @@ impl Partner {
             links: Links::local("http://localhost"),
             pages_open: false,
             feed: Feed::default(),
+            secrets: Secrets::default(),
         };
         Self { app, api: Some(api), _world: Some(world), ..partner }
     }
@@ -112,12 +116,12 @@ async fn a_signed_request_starts_a_run_and_returns_its_id() {
 #[tokio::test]
 async fn webhooks_count_towards_the_rate_limits_and_quotas_of_the_tenant() {
     let one = |body| Sent { body, ..SOUND };
-    let runs = Partner::bounded(Rates::default(), Quotas { runs: Some(1), ..Quotas::default() }).await;
+    let runs = Partner::bounded(Rates::default(), Some(1)).await;
     assert_eq!(runs.send(&one(r#"{"n": 1}"#)).await.0, 201);
     let (status, body) = runs.send(&one(r#"{"n": 2}"#)).await;
     assert_eq!(status, 429, "{body}");
     assert!(body["message"].as_str().unwrap().contains("EBB_QUOTA_RUNS"), "{body}");
-    let rate = Partner::bounded(Rates { caller: Some(1), tenant: None }, Quotas::default()).await;
+    let rate = Partner::bounded(Rates { caller: Some(1), tenant: None }, None).await;
     let mut answers = Vec::new();
     for body in [r#"{"n": 1}"#, r#"{"n": 2}"#, r#"{"n": 3}"#] {
         answers.push(rate.send(&one(body)).await.0);
@@ -160,6 +164,33 @@ async fn an_unsigned_body_or_timestamp_is_refused() {
     let later = (partner.clock.now().timestamp() + 1).to_string();
     assert_eq!(partner.post(&SOUND, &later, &signature).await.0, 401);
     assert_eq!(partner.post(&SOUND, &now, &signature).await.0, 201);
+}
+
+#[tokio::test]
+async fn a_role_neither_replaces_a_signature_nor_takes_it_away() {
+    let issuer = auth::Issuer::generate("https://issuer.test");
+    let mut partner = Partner::bounded(Rates::default(), None).await;
+    let verifier = auth::Verifier::new([issuer.url()], "api", auth::Keys::fixed(&issuer.jwks()));
+    let roles = ["viewer", "operator", "author", "admin", "worker", "partner"];
+    let policy = roles.map(|role| format!("{role}@example.com={role}:*")).join(", ");
+    let access = Access::new(Authenticator::new([verifier.into()]), Policy::read(&policy).unwrap());
+    partner.api = partner.api.map(|api| Api { access, ..api });
+    for role in roles {
+        let token = issuer.sign(&json!({
+            "iss": issuer.url(), "sub": role, "aud": "api", "email": format!("{role}@example.com"),
+            "email_verified": true, "exp": partner.clock.now().timestamp() + 3600,
+        }));
+        let body = json!({"n": 1, "role": role}).to_string();
+        let sound = Sent { body: &body, ..SOUND };
+        for path in ["/api/v1/hooks/hooked/partner", "/api/v1/tenants/default/hooks/hooked/partner"] {
+            let request = Request::post(path).header("authorization", format!("Bearer {token}"));
+            let request = request.body(Body::from(body.clone())).unwrap();
+            let secrets = Secrets::default().with_folder(partner.secrets.path().to_owned());
+            let router = router_with(partner.app.clone(), partner.api.clone(), secrets);
+            assert_eq!(router.oneshot(request).await.unwrap().status(), 401, "{role} without a signature");
+        }
+        assert_eq!(partner.send(&sound).await.0, 201, "a signature needs no role");
+    }
 }
 
 #[tokio::test]
@@ -226,9 +257,49 @@ async fn the_documented_webhook_paths_are_served() {
     }
 }
 
+/// What was asked of the database and of the secrets, and what was logged for the operator.
+#[derive(Clone, Default)]
+struct Steps(Arc<Mutex<Vec<String>>>);
+
+impl Steps {
+    fn take(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.lock().unwrap())
+    }
+}
+
+impl tracing::Subscriber for Steps {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        ["sqlx::query", "ebbflow_host::secrets", "ebbflow_trigger::webhooks"].contains(&metadata.target())
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        let mut step = event.metadata().target().to_owned();
+        event.record(&mut |field: &tracing::field::Field, value: &dyn std::fmt::Debug| {
+            if ["summary", "event"].contains(&field.name()) {
+                step += &format!(" {value:?}");
+            }
+        });
+        self.0.lock().unwrap().push(step);
+    }
+
+    fn enter(&self, _: &tracing::span::Id) {}
+
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
 #[tokio::test]
 async fn without_the_secret_nobody_learns_whether_a_webhook_exists() {
-    let partner = Partner::new().await;
+    let partner = Partner::bounded(Rates::default(), None).await;
+    let steps = Steps::default();
+    let _subscribed = testkit::subscribe(steps.clone());
     let ask = async |path: &str, headers: &[(&str, &str)]| {
         let mut request = Request::post(format!("/api/v1{path}"));
         for (name, value) in headers {
@@ -236,14 +307,19 @@ async fn without_the_secret_nobody_learns_whether_a_webhook_exists() {
         }
         let secrets = Secrets::default().with_folder(partner.secrets.path().to_owned());
         let router = router_with(partner.app.clone(), None, secrets);
+        steps.take();
         let response = router.oneshot(request.body(Body::from("{}")).unwrap()).await.unwrap();
-        let status = response.status().as_u16();
+        let (status, mut headers) = (response.status().as_u16(), response.headers().clone());
+        headers.remove("content-length");
         let body = axum::body::to_bytes(response.into_body(), 10_000).await.unwrap();
-        let mut body: Value = serde_json::from_slice(&body).unwrap();
-        for field in ["request_id", "timestamp"] {
-            body[field] = Value::Null;
-        }
-        (status, body)
+        let body = String::from_utf8(body.into()).unwrap();
+        // These two differ from request to request, and the length with the digits of the time.
+        let json: Value = serde_json::from_str(&body).unwrap();
+        let vary = ["request_id", "timestamp"].map(|field| json[field].as_str().unwrap().to_owned());
+        let body = vary.iter().fold(body, |body, part| body.replace(part, ""));
+        let (told, taken): (Vec<String>, Vec<String>) =
+            steps.take().into_iter().partition(|step| step.contains("webhook_unusable"));
+        ((status, headers, body, taken), !told.is_empty())
     };
     let now = partner.clock.now().timestamp().to_string();
     let wrong = format!("v1={}", "00".repeat(32));
@@ -255,22 +331,46 @@ async fn without_the_secret_nobody_learns_whether_a_webhook_exists() {
         &[("x-ebb-timestamp", "0"), ("x-ebb-signature", &wrong)],
         &[("x-ebb-timestamp", "soon"), ("x-ebb-signature", "v1=xyz")],
     ];
-    let paths = [
-        "/hooks/hooked/partner",
-        "/hooks/hooked/nothing",
-        "/hooks/nothing/partner",
+    let of_default = ["/hooks/hooked/partner", "/hooks/hooked/nothing", "/hooks/nothing/partner"];
+    let of_tenants = [
         "/tenants/default/hooks/hooked/partner",
+        "/tenants/default/hooks/hooked/nothing",
         "/tenants/nowhere/hooks/hooked/partner",
     ];
     // With the secret there, and once it cannot be read.
-    for _ in 0..2 {
+    for readable in [true, false] {
         for headers in cases {
-            let (status, expected) = ask(paths[0], headers).await;
-            assert_eq!(status, 401, "{headers:?}: {expected}");
-            for path in &paths[1..] {
-                assert_eq!(ask(path, headers).await, (status, expected.clone()), "{path} {headers:?}");
+            for (paths, statements) in [(of_default, 1), (of_tenants, 2)] {
+                let (expected, told) = ask(paths[0], headers).await;
+                assert_eq!(expected.0, 401, "{headers:?}: {expected:?}");
+                assert_eq!(told, !readable, "the operator learns of a secret that cannot be read");
+                let count = |target: &str| expected.3.iter().filter(|step| step.starts_with(target)).count();
+                assert_eq!(
+                    (count("sqlx::query"), count("ebbflow_host::secrets")),
+                    (statements, 1),
+                    "{:?}",
+                    expected.3
+                );
+                for path in &paths[1..] {
+                    assert_eq!(ask(path, headers).await, (expected.clone(), false), "{path} {headers:?}");
+                }
             }
         }
-        let _ = std::fs::remove_file(partner.secrets.path().join("PARTNER"));
+        let _ = std::fs::remove_file(partner.secrets.path().join("default/PARTNER"));
     }
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_an_address_is_said_as_everywhere() {
+    let partner = Partner::new().await;
+    for (path, status, code) in [
+        ("hooked/partner?debug=1", 400, "bad_request"),
+        ("hooked/partner%00", 400, "bad_request"),
+        ("hooked/%FF", 404, "not_found"),
+    ] {
+        let (refused, body) = partner.send(&Sent { path, ..SOUND }).await;
+        assert_eq!((refused, &body["error_code"]), (status, &json!(code)), "{path}: {body}");
+    }
+    let (_, body) = partner.send(&Sent { path: "hooked/partner?debug=1", ..SOUND }).await;
+    assert_eq!(body["message"], "unknown query parameter `debug`; this endpoint takes none");
 }

@@ -1,9 +1,11 @@
 //! Writing the audit log: entries that arrive while others are being written are written together, in one statement.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use serde_json::Value;
-use sqlx::PgPool;
+use sqlx::postgres::PgArguments;
+use sqlx::query::Query;
+use sqlx::{PgPool, Postgres};
 use tokio::sync::oneshot::error::TryRecvError;
 use tokio::sync::{Semaphore, oneshot};
 
@@ -58,28 +60,60 @@ impl Writer {
     }
 }
 
-async fn insert(pool: &PgPool, entries: impl Iterator<Item = &AuditEntry>) -> Result<()> {
-    let entries: Vec<&AuditEntry> = entries.collect();
-    let text = |value: &Option<Value>| value.as_ref().map(Value::to_string);
-    sqlx::query(include_str!("../../queries/insert_audit_entries.sql"))
-        .bind(column(&entries, |entry| entry.tenant.0))
-        .bind(column(&entries, |entry| entry.at))
-        .bind(column(&entries, |entry| entry.actor.clone()))
-        .bind(column(&entries, |entry| entry.origin.clone()))
-        .bind(column(&entries, |entry| entry.forwarded.clone()))
-        .bind(column(&entries, |entry| entry.agent.clone()))
-        .bind(column(&entries, |entry| entry.action.clone()))
-        .bind(column(&entries, |entry| entry.target.clone()))
-        .bind(column(&entries, |entry| entry.key.clone()))
-        .bind(column(&entries, |entry| i32::from(entry.status)))
-        .bind(column(&entries, |entry| text(&entry.before)))
-        .bind(column(&entries, |entry| text(&entry.after)))
-        .execute(pool)
-        .await?;
-    Ok(())
+type Bound = Query<'static, Postgres, PgArguments>;
+
+/// A column of the table: its name, the type in which it is bound, what that is cast to, and its values.
+struct Column {
+    name: &'static str,
+    kind: &'static str,
+    cast: &'static str,
+    bind: fn(Bound, &[&AuditEntry]) -> Bound,
 }
 
-/// One column of many entries, to be unnested.
-fn column<C>(entries: &[&AuditEntry], value: impl Fn(&AuditEntry) -> C) -> Vec<C> {
-    entries.iter().map(|entry| value(entry)).collect()
+macro_rules! columns {
+    ($($name:literal $kind:literal $($cast:literal)? = |$entry:ident| $value:expr;)*) => {
+        &[$(Column {
+            name: $name,
+            kind: $kind,
+            cast: concat!($($cast)?),
+            bind: |query, entries| query.bind(entries.iter().map(|$entry| $value).collect::<Vec<_>>()),
+        }),*]
+    };
+}
+
+/// The columns of an entry, named once: the statement, and the order in which they are bound, follow.
+const COLUMNS: &[Column] = columns! {
+    "tenant" "int" = |entry| entry.tenant.0;
+    "at" "timestamptz" = |entry| entry.at;
+    "actor" "text" = |entry| entry.actor.clone();
+    "origin" "text" = |entry| entry.origin.clone();
+    "forwarded" "text" = |entry| entry.forwarded.clone();
+    "agent" "text" = |entry| entry.agent.clone();
+    "action" "text" = |entry| entry.action.clone();
+    "target" "text" = |entry| entry.target.clone();
+    "key" "text" = |entry| entry.key.clone();
+    "status" "int" = |entry| i32::from(entry.status);
+    "before" "text" "::json" = |entry| entry.before.as_ref().map(Value::to_string);
+    "after" "text" "::json" = |entry| entry.after.as_ref().map(Value::to_string);
+};
+
+/// Appends entries, in the order in which they were sent.
+static INSERT: LazyLock<String> = LazyLock::new(|| {
+    let list =
+        |part: fn((usize, &Column)) -> String| (1..).zip(COLUMNS).map(part).collect::<Vec<_>>().join(", ");
+    let names = list(|(_, column)| column.name.to_owned());
+    let values = list(|(_, column)| format!("{}{}", column.name, column.cast));
+    let parameters = list(|(number, column)| format!("${number}::{}[]", column.kind));
+    format!(
+        "insert into audit_entries ({names}) select {values}
+           from unnest({parameters}) with ordinality as given ({names}, place)
+          order by place"
+    )
+});
+
+async fn insert(pool: &PgPool, entries: impl Iterator<Item = &AuditEntry>) -> Result<()> {
+    let entries: Vec<&AuditEntry> = entries.collect();
+    let insert = sqlx::query(INSERT.as_str());
+    COLUMNS.iter().fold(insert, |insert, column| (column.bind)(insert, &entries)).execute(pool).await?;
+    Ok(())
 }

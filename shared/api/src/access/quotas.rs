@@ -1,45 +1,21 @@
-//! Quotas: requests beyond them are refused until there is room.
+//! The quota of workflows, and the rates of webhooks. The quota of runs is the runtime's.
 
 use host::Problem;
 use model::{TenantId, TriggerKey};
-use runtime::RunQuota;
 
 use super::Access;
 use crate::{Api, error};
 
-/// The quotas of every tenant; none for no limit.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Quotas {
-    /// The maximum number of unfinished runs; beyond it the API and webhooks start none.
-    pub runs: Option<u32>,
-    /// The maximum number of registered workflows.
-    pub workflows: Option<u32>,
-}
-
-/// The quotas, and what was counted for them.
-#[derive(Default)]
-pub(super) struct Quota {
-    runs: RunQuota,
-    workflows: Option<u32>,
-}
-
 impl Access {
-    /// The same with quotas.
-    pub fn with_quotas(self, quotas: Quotas) -> Self {
+    /// The same with a maximum number of workflows of each tenant; none for no limit.
+    pub fn with_workflow_quota(self, workflow_quota: Option<u32>) -> Self {
         let inner = std::sync::Arc::into_inner(self.0).expect("nothing else has it yet");
-        let quota = Quota { runs: RunQuota::new(quotas.runs), workflows: quotas.workflows };
-        Self(super::Inner { quota, ..inner }.into())
+        Self(super::Inner { workflow_quota, ..inner }.into())
     }
 
-    /// Counts a signed webhook against the trigger's rate limit and the tenant's quota of runs.
-    pub async fn admit_webhook(&self, api: &Api, key: &TriggerKey) -> Result<(), Problem> {
-        self.count(key.tenant, &format!("webhook {}/{}", key.workflow, key.name), api.app.now())?;
-        self.check_room_for_run(api, key.tenant).await
-    }
-
-    /// Refuses a run of a tenant that has as many unfinished ones as it may.
-    pub(crate) async fn check_room_for_run(&self, api: &Api, tenant: TenantId) -> Result<(), Problem> {
-        self.0.quota.runs.admit(&api.app.runtime, tenant).await.map_err(error::runtime)
+    /// Counts a signed webhook against the trigger's rate limit.
+    pub fn admit_webhook(&self, api: &Api, key: &TriggerKey) -> Result<(), Problem> {
+        self.count(key.tenant, &format!("webhook {}/{}", key.workflow, key.name), api.app.now())
     }
 
     /// Refuses new workflows of a tenant that has as many as it may.
@@ -49,7 +25,7 @@ impl Access {
         tenant: TenantId,
         names: &[String],
     ) -> Result<(), Problem> {
-        let Some(max) = self.0.quota.workflows else { return Ok(()) };
+        let Some(max) = self.0.workflow_quota else { return Ok(()) };
         let usage = api.app.runtime.tenants().usage(tenant, max).await.map_err(error::runtime)?;
         let known = usage.workflows as usize;
         if known + names.len() <= max as usize {

@@ -1,7 +1,7 @@
 //! What a definition reaches beyond its own workflow.
 //!
 //! A run acts as its workflow, not as the person who starts it. So a caller who makes a version active needs the permissions
-//! for every workflow that it starts, waits for or follows.
+//! for every workflow that it starts, waits for or follows, and for all workflows of the tenant if it has a global task.
 
 use auth::Permission::{self, Follow, Read, Start};
 use host::Problem;
@@ -31,6 +31,16 @@ pub(crate) fn check_reach<'a>(
             for permission in target.needs {
                 check(caller, *permission, &target)
                     .map_err(|why| forbidden(format!("{} of `{}` {why}", target.by, workflow.name)))?;
+            }
+        }
+        // What one run makes of it, runs of any workflow may be given.
+        for task in workflow.tasks.iter().filter(|task| task.global.is_some()) {
+            for permission in [Start, Read] {
+                let shares = |denied| {
+                    let (task, workflow) = (&task.name, &workflow.name);
+                    forbidden(format!("task `{task}` of `{workflow}` is global, for all workflows: {denied}"))
+                };
+                caller.check_tenant(permission).map_err(shares)?;
             }
         }
     }
@@ -86,7 +96,21 @@ fn targets_of_task<'a>(task: &'a TaskSpec, name: &str) -> Vec<Target<'a>> {
             found.extend(workflow.map(|workflow| Target { by, workflow, needs: &[Start, Read] }));
         }
         TaskKind::Sensor => found.extend(followed(&task.config, by)),
-        _ => {}
+        TaskKind::Noop
+        | TaskKind::Echo
+        | TaskKind::Fail
+        | TaskKind::Flaky
+        | TaskKind::Sleep
+        | TaskKind::Switch
+        | TaskKind::Transform
+        | TaskKind::WaitForSignal
+        | TaskKind::Approval
+        | TaskKind::FanOut
+        | TaskKind::FanIn
+        | TaskKind::Http
+        | TaskKind::Bash
+        | TaskKind::Python
+        | TaskKind::Custom(_) => {}
     }
     if let Some(fan_out) = &task.fan_out {
         found.extend(targets_of_task(&fan_out.task, name));

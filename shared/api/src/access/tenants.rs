@@ -18,7 +18,7 @@ pub(super) fn choose(who: &str, grants: &[Grant], wanted: Option<&str>) -> Resul
     let named: BTreeSet<&str> = grants.iter().filter_map(|grant| grant.tenant.tenant()).collect();
     match wanted {
         Some(wanted) if everywhere || named.contains(wanted) => Ok(wanted.to_owned()),
-        // Whether there is such a tenant is none of their business.
+        // Only callers with a role in it may know whether a tenant exists.
         Some(wanted) => Err(forbidden(format!("{who} has no role in tenant `{wanted}`"))),
         None if everywhere || named.contains(DEFAULT_TENANT) => Ok(DEFAULT_TENANT.to_owned()),
         None => match named.iter().collect::<Vec<_>>().as_slice() {

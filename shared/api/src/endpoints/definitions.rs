@@ -3,7 +3,7 @@
 use auth::Permission::{Author, Operate, Read, Start};
 
 use super::{Before, Idempotency, On, Row, get, post};
-use crate::{runs, versions, workflows};
+use crate::{runs, task_types, versions, workflows};
 
 pub(super) fn rows() -> Vec<Row> {
     vec![
@@ -29,6 +29,12 @@ pub(super) fn rows() -> Vec<Row> {
                 "Validate workflow definitions",
                 "Checks definitions exactly as registering them would, and registers nothing.",
             ),
+        get("/task-types", task_types::get_list).id("task_types_get_list").needs(Read, On::Some).docs(
+            "List task types",
+            "Returns the built-in task types and the custom ones that active workflows use, each with \
+             the JSON Schema of its settings. Of a custom type also the schema of its output, its \
+             defaults and the workflows that use it and that the caller may read.",
+        ),
         get("/workflows/{name}", workflows::get_one).id("workflows_get_one").needs(Read, On::Workflow).docs(
             "Show a workflow",
             "Returns the active definition with recent runs, statistics of the last 50 runs and the \

@@ -13,8 +13,9 @@ pub(super) fn rows() -> Vec<Row> {
             .needs(Work, On::Some)
             .docs(
                 "Lease attempts",
-                "Gives a remote worker up to `limit` attempts that are waiting in its queue; none if \
-                 none are waiting.",
+                "Gives a remote worker up to `limit` attempts of its queue whose task types it can run and \
+                 whose required labels it has, in the order of priority and age. If there are none, it \
+                 waits up to `wait_seconds` for one.",
             ),
         post("/execution/heartbeat", execution::post_heartbeat)
             .attempt_step()
@@ -24,6 +25,14 @@ pub(super) fn rows() -> Vec<Row> {
                 "Send a heartbeat",
                 "Keeps a worker's leases and returns the attempts it still holds. A worker that stays \
                  silent loses its attempts.",
+            ),
+        post("/execution/goodbye", execution::post_goodbye)
+            .attempt_step()
+            .id("execution_post_goodbye")
+            .needs(Work, On::Some)
+            .docs(
+                "Deregister a worker",
+                "Removes a worker that stops. It must hold no attempts; removing it again changes nothing.",
             ),
         post("/execution/{id}/{task}/{attempt}/log", execution::post_log)
             .attempt_step()
@@ -38,6 +47,15 @@ pub(super) fn rows() -> Vec<Row> {
             .id("execution_post_checkpoint")
             .needs(Work, On::Some)
             .docs("Save a checkpoint", "Saves the progress of an attempt. The next attempt starts from it."),
+        post("/execution/{id}/{task}/{attempt}/progress", execution::post_progress)
+            .attempt_step()
+            .id("execution_post_progress")
+            .needs(Work, On::Some)
+            .docs(
+                "Report progress",
+                "Records the share of an attempt's work that is done and values of its metrics. What is left out \
+                 stays as it was.",
+            ),
         post("/execution/{id}/{task}/{attempt}/complete", execution::post_complete)
             .attempt_step()
             .id("execution_post_complete")

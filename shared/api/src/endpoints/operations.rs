@@ -3,7 +3,7 @@
 use auth::Permission::{Administer, Operate, Read};
 
 use super::{Before, On, Row, get, post};
-use crate::{audit, dead_letters, doctor, limits, log_filters, queues, tenants, workers};
+use crate::{audit, breakers, dead_letters, doctor, limits, log_filters, queues, tenants, workers};
 
 pub(super) fn rows() -> Vec<Row> {
     [capacity(), workers(), dead_letters(), health()].into_iter().flatten().collect()
@@ -13,7 +13,7 @@ fn capacity() -> Vec<Row> {
     vec![
         get("/limits", limits::get_list).id("limits_get_list").needs(Read, On::Tenant).docs(
             "List limits",
-            "Returns every concurrency limit with its slots in use and the tasks waiting for one.",
+            "Returns a page of the concurrency limits with their slots in use and the tasks waiting for one.",
         ),
         get("/limits/{kind}/{name}", limits::get_detail)
             .id("limits_get_detail")
@@ -28,13 +28,26 @@ fn capacity() -> Vec<Row> {
             .needs(Administer, On::Limit)
             .docs(
                 "Set the slots of a limit",
-                "Changes how many tasks may hold a slot at once. Tasks that hold one keep it; waiting \
-                 tasks start if there is room.",
+                "Changes how many tasks may hold a slot at once, and returns the limit. Tasks that hold one \
+                 keep it; waiting tasks start if there is room.",
+            ),
+        get("/breakers", breakers::get_list).id("breakers_get_list").needs(Read, On::Tenant).docs(
+            "List circuit breakers",
+            "Returns the circuit breakers of tasks and hosts that are open, or had a failure within a day: since \
+             and until when, and the message of the last failure.",
+        ),
+        post("/breakers/{id}/reset", breakers::post_reset)
+            .audited(Before::Nothing)
+            .id("breakers_post_reset")
+            .needs(Administer, On::Tenant)
+            .docs(
+                "Reset a circuit breaker",
+                "Closes a circuit breaker in all processes and forgets its failures. Tasks that wait for it begin.",
             ),
         get("/queues", queues::get_list).id("queues_get_list").needs(Read, On::Tenant).docs(
             "List queues",
-            "Returns the tasks waiting in each queue, for how long, by tenant, and the recent \
-             release rate.",
+            "Returns a page of the queues: the tasks waiting in each, for how long, by tenant, and the \
+             recent release rate.",
         ),
         get("/tenants", tenants::get_list)
             .id("tenants_get_list")
@@ -60,17 +73,29 @@ fn workers() -> Vec<Row> {
     vec![
         get("/workers", workers::get_list)
             .id("workers_get_list")
-            .needs(Read, On::Instance)
-            .docs("List workers", "Returns the known workers, their health and the attempts they hold."),
+            .needs(Read, On::Tenant)
+            .docs(
+                "List workers",
+                "Returns the known workers, their health and the attempts they hold. A caller without a permission in every \
+                 tenant sees those that lease for their own.",
+            ),
+        get("/workers/stats", workers::get_stats)
+            .id("workers_get_stats")
+            .needs(Read, On::Tenant)
+            .docs(
+                "Count workers",
+                "Returns for each queue the number of workers, their slots, the attempts they hold and have ended, \
+                 and the tasks that wait for a remote worker.",
+            ),
         post("/workers/{id}/drain", workers::post_drain)
             .audited(Before::Nothing)
             .id("workers_post_drain")
-            .needs(Operate, On::Instance)
+            .needs(Operate, On::Tenant)
             .docs("Drain a worker", "The worker takes no more attempts, finishes those it holds and exits."),
         post("/workers/{id}/kill", workers::post_kill)
             .audited(Before::Nothing)
             .id("workers_post_kill")
-            .needs(Operate, On::Instance)
+            .needs(Operate, On::Tenant)
             .docs(
                 "Kill a worker",
                 "The worker hands back the attempts it holds at once and exits. No retry is used up.",

@@ -48,7 +48,7 @@ fn reads() -> Vec<Row> {
                 "Follow events",
                 "Streams events of runs as server-sent events while they happen, optionally of one \
                  workflow or run. The stream ends after 15 minutes; reconnect with `Last-Event-ID` to \
-                 miss nothing.",
+                 miss nothing. Reports of progress are events of the type `progress`, and not part of a run's history.",
             )
             .answers("text/event-stream"),
     ]

@@ -27,7 +27,7 @@ fn reads() -> Vec<Row> {
             .needs(Read, On::Run)
             .docs(
                 "List the attempts of a task",
-                "Returns all attempts, oldest first, with the worker, the error and the decision about \
+                "Returns the attempts in pages, oldest first, with the worker, the error and the decision about \
                  a retry.",
             ),
         get("/runs/{id}/tasks/{task}/logs", logs::get_lines).id("logs_get_lines").needs(Read, On::Run).docs(
@@ -84,7 +84,7 @@ fn changes() -> Vec<Row> {
             .needs(Operate, On::Run)
             .docs(
                 "Mark a task as succeeded",
-                "Ends a task as succeeded, with the given output. Downstream tasks go on.",
+                "Ends a task as succeeded, with the given output. Downstream tasks continue.",
             ),
         post("/runs/{id}/tasks/{task}/fail", operate::on_task(|task| Operation::Mark(task, Mark::Failed)))
             .audited(Before::Task)

@@ -88,7 +88,7 @@ pub(super) fn upstream_failed(story: &Story<'_>, task: &Task) -> Explained {
 
 /// Why a task cannot begin any more, where its run took too long.
 fn came_too_late(story: &Story<'_>, task: &Task) -> Option<(String, Value)> {
-    let event = story.end_of_time().filter(|event| task.since >= event.at)?;
+    let event = story.timeout_event().filter(|event| task.since >= event.at)?;
     let limit = &event.data["timeout_seconds"];
     let because = format!(
         "It had not started when the run exceeded its timeout_seconds of {limit}, at {}.",

@@ -1,16 +1,17 @@
-//! A run and others: runs that it started, runs that share work with it, runs ahead of it in its concurrency group.
+//! A run and others: runs that it started, runs that share work with it, runs ahead of it in its concurrency group, and
+//! the workers that could lease its tasks.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use model::{Instant, RunId, RunState, Task, TaskIndex, TaskKey};
+use model::{Instant, RunId, RunState, ServedQueues, Task, TaskIndex, TaskKey};
 use read::{ConcurrencyMember, SlotWait};
 use runtime::Graph;
 use serde_json::{Value, json};
 
 use super::{Explained, Story, words};
 
-/// Other runs and wait queues that a run depends on.
+/// Other runs, wait queues and workers that a run depends on.
 #[derive(Default)]
 pub struct Around {
     /// The oldest runs of its concurrency group, while it waits for the group.
@@ -19,6 +20,8 @@ pub struct Around {
     pub runs: BTreeMap<RunId, Other>,
     /// The positions of its queued tasks in the wait queue.
     pub slot_waits: BTreeMap<TaskIndex, SlotWait>,
+    /// The queues that workers serve, while one of its tasks waits for a worker to lease it.
+    pub served: Option<ServedQueues>,
 }
 
 /// A run that the explained run waits for.

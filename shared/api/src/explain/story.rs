@@ -39,7 +39,7 @@ impl<'a> Story<'a> {
     }
 
     /// Whether an event explains a state.
-    pub fn is_telling(event: &Event) -> bool {
+    pub fn explains_state(event: &Event) -> bool {
         let when_only = [EventKind::TaskDispatched, EventKind::TaskRedispatched, EventKind::TaskStarted];
         !when_only.contains(&event.kind)
     }
@@ -69,7 +69,7 @@ impl<'a> Story<'a> {
     }
 
     /// The event by which the run timed out.
-    pub(super) fn end_of_time(&self) -> Option<&Event> {
+    pub(super) fn timeout_event(&self) -> Option<&Event> {
         let before = |event: &&Event| self.run.started_at.is_some_and(|start| event.at < start);
         self.last_of_run(EventKind::RunTimedOut).filter(|event| !before(event))
     }
@@ -109,7 +109,7 @@ impl<'a> Story<'a> {
     }
 
     pub(super) fn attempts_allowed(&self, task: &Task) -> u32 {
-        runtime::attempts_allowed(&self.spec(task.index).retry, task)
+        runtime::attempts_allowed(self.spec(task.index), task)
     }
 
     /// The event by which a person put a task into its state.
@@ -174,7 +174,7 @@ impl<'a> Story<'a> {
         let below = |task| self.dependants(task);
         let kept = self.walk(task, below, |state| state == TaskState::UpstreamFailed);
         // Tasks that had not started when the run timed out were stopped by the timeout.
-        let end = self.end_of_time().map(|event| event.at);
+        let end = self.timeout_event().map(|event| event.at);
         kept.into_iter().filter(|task| end.is_none_or(|end| self.tasks[task].since < end)).collect()
     }
 

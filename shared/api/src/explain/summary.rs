@@ -82,7 +82,7 @@ fn open(story: &Story<'_>) -> String {
 
 fn has_failed(story: &Story<'_>) -> String {
     let at = ended_at(story);
-    if let Some(event) = story.end_of_time() {
+    if let Some(event) = story.timeout_event() {
         let limit = &event.data["timeout_seconds"];
         return format!(
             "failed{at}, since it exceeded its timeout_seconds of {limit}: of {}.",

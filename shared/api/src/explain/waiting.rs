@@ -1,7 +1,8 @@
 //! Tasks that have not ended: what each waits for.
 
 use chrono::TimeDelta;
-use model::{EventKind, Instant, Pacing, RunState, Task, TaskIndex};
+use model::{EventKind, Instant, Limit, Pacing, RunState, Task, TaskIndex};
+use read::SlotWait;
 use serde_json::{Value, json};
 
 use super::{Explained, MAX_LISTED, Story, fan_out, other_runs, words};
@@ -38,6 +39,9 @@ pub(super) fn queued(story: &Story<'_>, task: &Task) -> Explained {
         let because = format!("It has been ready since {since} and starts at once.");
         return Explained::new(because, json!({"attempt": attempt}));
     };
+    if let Limit::Breaker(..) = wait.limit {
+        return behind_breaker(story, task, wait);
+    }
     let because = format!(
         "It has been ready since {since} and waits for a slot: {} has {} of {} taken, and {}.",
         words::limit(&wait.limit),
@@ -55,11 +59,46 @@ pub(super) fn queued(story: &Story<'_>, task: &Task) -> Explained {
     Explained::new(because, details)
 }
 
+/// Attempts at the task failed so often that none begins for a while.
+fn behind_breaker(story: &Story<'_>, task: &Task, wait: &SlotWait) -> Explained {
+    let (since, breaker) = (story.moment(task.since), words::limit(&wait.limit));
+    let state = match wait.until {
+        Some(until) => format!("is open until {}", story.moment(until)),
+        None => "waits for the result of a probe".to_owned(),
+    };
+    let command = "ebb breakers";
+    let because = format!(
+        "It has been ready since {since}, but {breaker} {state}, since attempts failed repeatedly; {}. `{command}` says why.",
+        words::ahead(wait.ahead as usize),
+    );
+    let details = json!({
+        "attempt": task.attempt, "limit": wait.limit.kind(), "name": wait.limit.name(),
+        "ahead": wait.ahead, "command": command,
+    });
+    Explained::new(because, details).until(wait.until)
+}
+
 pub(super) fn dispatched(story: &Story<'_>, task: &Task) -> Explained {
-    let queue = &story.spec(task.index).queue;
+    let spec = story.spec(task.index);
+    let (queue, seconds) = (&spec.queue, spec.dispatch_timeout());
     let (attempt, since) = (attempt_of(story, task), story.moment(task.since));
-    let because = format!("It has waited for a worker of the queue `{queue}` since {since}: {attempt}.");
-    Explained::new(because, json!({"queue": queue, "attempt": task.attempt}))
+    let lack = story.around.served.as_ref().and_then(|served| spec.lack(story.run.tenant, served));
+    let none = lack.as_ref().map(|lack| format!(", but {lack}")).unwrap_or_default();
+    let mut because =
+        format!("It has waited for a worker of the queue `{queue}` since {since}{none}: {attempt}.");
+    let until = task.since + TimeDelta::seconds(seconds.into());
+    let fails = lack.is_some() || spec.dispatch_timeout_seconds.is_some();
+    because += &match (fails, until <= story.now) {
+        (true, false) => format!(" If none takes it until {}, it fails as `not_taken`.", story.moment(until)),
+        (true, true) => " It fails as `not_taken` with the next recheck of the run.".to_owned(),
+        (false, true) => " It waits on while workers serve the queue.".to_owned(),
+        (false, false) => String::new(),
+    };
+    let mut details = json!({"queue": queue, "attempt": task.attempt, "dispatch_timeout_seconds": seconds});
+    if let Some(lack) = lack {
+        details["lacks"] = json!(lack);
+    }
+    Explained::new(because, details)
 }
 
 pub(super) fn running(story: &Story<'_>, task: &Task) -> Explained {

@@ -28,6 +28,7 @@ pub(super) fn list(items: impl IntoIterator<Item = String>) -> String {
 /// A limit that a task needs a slot of.
 pub(super) fn limit(limit: &Limit) -> String {
     match limit {
+        Limit::Breaker(_, name) => format!("the circuit breaker of `{name}`"),
         Limit::Pool(_, name) => format!("the pool `{name}`"),
         Limit::Queue(name) => format!("the queue `{name}`"),
         Limit::Workflow(_, name) => format!("the workflow `{name}` (its `max_active_tasks`)"),
@@ -99,11 +100,14 @@ pub(super) fn state(state: TaskState) -> String {
 /// The error of an attempt, and its class.
 pub(super) fn failure(failure: &Failure) -> String {
     let class = match failure.class {
+        ErrorClass::ProgramFailed => "its program failed",
         ErrorClass::Transient => "a transient error",
         ErrorClass::Permanent => "a permanent error",
         ErrorClass::Killed => "killed from outside",
         ErrorClass::WorkerLost => "its worker was lost",
         ErrorClass::Timeout => "a time-out",
+        ErrorClass::OutcomeUnknown => "its outcome is unknown",
+        ErrorClass::NotTaken => "no worker took it",
     };
     format!("{} ({class})", quote(&failure.message))
 }

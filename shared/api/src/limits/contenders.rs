@@ -9,7 +9,7 @@ use read::Contender;
 use runtime::Graph;
 use serde::{Deserialize, Serialize};
 
-use super::{LimitView, named, show};
+use super::{LimitView, find, named};
 use crate::request::Path;
 use crate::{Api, Caller, Links, error};
 
@@ -75,11 +75,11 @@ impl ContenderView {
 
 /// One limit of the caller's tenant with the tasks that hold or wait for its slots.
 pub async fn detail(api: &Api, caller: &Caller, kind: &str, name: &str) -> Result<LimitDetail, Problem> {
-    let all = show(api, caller).await?.items;
-    let limit = all.into_iter().find(|limit| limit.kind == kind && limit.name == name).ok_or_else(|| {
+    let missing = || {
         Problem::not_found(format!("the {kind} limit `{name}` does not exist, or no task has used it yet"))
-    })?;
-    let of = named(caller, kind, name)?;
+    };
+    let of = named(caller, kind, name).map_err(|_| missing())?;
+    let limit = find(api, caller, &of).await?.ok_or_else(missing)?;
     let reader = api.reader(caller);
     let holds_slots = reader.slots().holders(Read, MAX_RUNS).await?;
     let waiting = reader.slots().waiters(&of, MAX_SHOWN as u32).await?;

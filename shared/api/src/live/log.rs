@@ -3,8 +3,10 @@
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
+use auth::Permission;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::sse::{Event, Sse};
@@ -24,8 +26,17 @@ use crate::logs::LineView;
 use crate::request::{Path, Query};
 use crate::{Api, Caller, tasks};
 
-/// How often the log is read.
+/// How often a log is read for one who follows it, unless very many do.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
+
+/// How many logs are read per second for all who follow one, however many they are.
+const MAX_POLLS_PER_SECOND: u32 = 100;
+
+/// How often each log is read if this number of them is followed.
+fn poll_interval(followed: usize) -> Duration {
+    let followed = u32::try_from(followed).unwrap_or(u32::MAX);
+    POLL_INTERVAL.max(Duration::from_secs(1) * followed / MAX_POLLS_PER_SECOND)
+}
 
 /// The maximum number of lines of one read.
 const MAX_LINES: u32 = 500;
@@ -64,6 +75,8 @@ struct Follower {
     ended: bool,
     pace: Interval,
     heartbeat: Interval,
+    /// Every follower has one of these, and the feed.
+    one_of_all: Arc<()>,
     /// Counts it among the listeners.
     _slot: ListenerSlot,
 }
@@ -90,6 +103,7 @@ impl Follower {
                 _ = self.heartbeat.tick() => return Some(Event::default().comment("alive")),
                 _ = self.pace.tick() => {}
             }
+            self.pace.reset_after(poll_interval(Arc::strong_count(&self.one_of_all) - 1));
             // After an error the client reconnects, and gets the error as a response if it persists.
             self.read().await.ok()?;
         }
@@ -138,7 +152,8 @@ pub(crate) async fn get_log(
     stay: Stay,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let current = tasks::find(&api, &caller, run, &task).await?.record.task.attempt;
+    let found = tasks::find(&api, &caller, run, &task).await?;
+    let (current, workflow) = (found.record.task.attempt, found.reader.record().run.workflow.clone());
     if query.attempt.is_some_and(|attempt| !(1..=current).contains(&attempt)) {
         let message = format!("task `{task}` has no such attempt; its latest is {current}");
         return Err(Problem::not_found(message));
@@ -147,9 +162,10 @@ pub(crate) async fn get_log(
         .map(|last| resumed(last).ok_or_else(|| Problem::bad_request("unknown `Last-Event-ID`")));
     let (attempt, next) = last.transpose()?.unwrap_or((query.attempt.unwrap_or(current.max(1)), 0));
     let slot = api.feed.admit(caller.tenant)?;
-    let check = async move |reader: Reader| reader.run(run).await.map(drop);
+    let check = move |reader: &Reader| reader.check_workflow(Permission::Read, &workflow);
     let ending = stay.end(api.clone(), caller.clone(), check);
     let follower = Follower {
+        one_of_all: api.feed.followers(),
         api,
         caller,
         run,
@@ -170,6 +186,15 @@ pub(crate) async fn get_log(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_more_follow_a_log_the_less_often_it_is_read_for_each() {
+        assert_eq!([1, 50].map(poll_interval), [POLL_INTERVAL; 2]);
+        for many in [51, 512, 100_000] {
+            let each = 1.0 / poll_interval(many).as_secs_f64();
+            assert!((each * many as f64 - f64::from(MAX_POLLS_PER_SECOND)).abs() < 1e-6, "{many}");
+        }
+    }
 
     #[test]
     fn a_follower_that_reconnects_continues_after_the_last_line() {

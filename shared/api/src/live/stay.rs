@@ -33,8 +33,9 @@ impl FromRequestParts<Api> for Stay {
 }
 
 impl Stay {
-    /// Resolves at its end. `check` reads what the listener follows.
-    pub(super) async fn end(self, api: Api, caller: Caller, check: impl AsyncFn(Reader) -> read::Result<()>) {
+    /// Resolves at its end. `check` says whether a caller may still follow what the listener follows. It cannot read the database,
+    /// and accounts remember the caller: however many listen, that costs a statement for each caller every few seconds.
+    pub(crate) async fn end(self, api: Api, caller: Caller, check: impl Fn(&Reader) -> read::Result<()>) {
         tokio::select! {
             () = self.stopping.received() => {}
             () = revoked(api, self.credentials, caller, check) => {}
@@ -42,13 +43,13 @@ impl Stay {
     }
 }
 
-/// Resolves once the credentials are refused, or no longer allow what `check` reads. A database or issuer that does not
-/// respond revokes nothing.
+/// Resolves once the credentials are refused, or no longer allow what is followed. A database or issuer that does not respond
+/// revokes nothing.
 async fn revoked(
     api: Api,
     credentials: Credentials,
     caller: Caller,
-    check: impl AsyncFn(Reader) -> read::Result<()>,
+    check: impl Fn(&Reader) -> read::Result<()>,
 ) {
     // The interval decides nothing, so it needs no clock.
     let mut interval = tokio::time::interval(CHECK_INTERVAL);
@@ -57,11 +58,21 @@ async fn revoked(
     loop {
         interval.tick().await;
         let problem = match credentials.renew(&api, &caller).await {
-            Ok(renewed) => check(api.reader(&renewed)).await.err().map(host::Problem::from),
+            Ok(renewed) => check(&api.reader(&renewed)).err().map(host::Problem::from),
             Err(problem) => Some(problem),
         };
         if problem.is_some_and(|problem| problem.status().is_client_error()) {
             return;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_listener_that_lost_its_permission_is_noticed_within_seconds() {
+        assert!(CHECK_INTERVAL <= Duration::from_secs(5), "a revocation is remembered for five seconds more");
     }
 }

@@ -1,14 +1,14 @@
 //! The parameters and responses of a handler, read off its signature.
 //!
 //! The arguments of a handler describe what they take from a request ([`Asks`]), and its result describes the response
-//! is ([`Answers`]). So the document cannot say anything else than what the code does.
+//! ([`Answers`]). So the document cannot differ from the code.
 
 use std::future::Future;
 
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
-use host::Problem;
+use host::{Problem, RequestDeadline};
 use schemars::JsonSchema;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use serde_json::{Map, Value, json};
@@ -19,7 +19,7 @@ use crate::live::Stay;
 use crate::request::{Json, Path, Query, Text};
 use crate::{Api, Caller};
 
-/// The schemas of everything that is sent and answered. The same type may be read more freely than it is written.
+/// The schemas of requests and responses. The same type may be read more freely than it is written.
 pub(crate) struct Schemas {
     asked: SchemaGenerator,
     answered: SchemaGenerator,
@@ -90,7 +90,7 @@ macro_rules! asks_nothing {
     )*};
 }
 
-asks_nothing!(State<Api>, HeaderMap, Stay);
+asks_nothing!(State<Api>, HeaderMap, Stay, RequestDeadline);
 
 impl Asks for Caller {
     fn ask(operation: &mut Operation, _: &mut Schemas) {
@@ -121,6 +121,7 @@ macro_rules! parts {
 
 parts! {
     i32 => {"type": "integer", "minimum": 0, "maximum": (i32::MAX)}
+    i64 => {"type": "integer", "minimum": 0, "maximum": (i64::MAX)}
     u32 => {"type": "integer", "minimum": 0, "maximum": (i32::MAX)}
     String => {"type": "string", "minLength": 1}
     model::RunId => {"type": "string", "format": "uuid"}
@@ -213,7 +214,7 @@ impl Asks for Definitions {
     }
 }
 
-/// What a handler answers if all goes well.
+/// What a handler returns on success.
 pub(crate) trait Answers {
     fn answer(operation: &mut Operation, schemas: &mut Schemas);
 }

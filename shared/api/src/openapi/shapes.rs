@@ -44,6 +44,8 @@ plain! {
     Reruns => json_schema!({"type": "string", "enum": Rerun::ALL});
     /// What happens to instants that were missed.
     Catchups => json_schema!({"type": "string", "enum": Catchup::ALL});
+    /// The value of a label.
+    LabelValue => json_schema!({"type": ["string", "number", "boolean"]});
     /// One word of a fixed set.
     Word => json_schema!({"type": "string"});
     /// A definition, every reference resolved.

@@ -64,7 +64,7 @@ fn data(text: &str) -> String {
         return "not a whole number in range".to_owned();
     }
     if text.contains("did not match any variant of") {
-        return "it has none of the accepted forms".to_owned() + &place(text);
+        return "the value has none of the accepted forms".to_owned() + &place(text);
     }
     let text = text.replace("unknown variant", "unknown value").replace("invalid type: ", "");
     let text = text.replace("invalid value: ", "").replace("invalid length", "wrong number of items:");

@@ -111,7 +111,7 @@ pub async fn list(api: &Api, caller: &Caller, query: &ListQuery) -> Result<Page<
     let wanted = Wanted::<RunCursor>::read(query.limit, query.cursor.as_deref())?;
     let filter = RunFilter { after: wanted.after, limit: wanted.limit, ..query.filter()? };
     let Page { items, next_cursor } = Page::of(api.reader(caller).runs().list(Follow, &filter).await?);
-    Ok(Page { items: views(api, caller, items).await?, next_cursor })
+    Ok(Page { items: views(api, items).await?, next_cursor })
 }
 
 pub(crate) async fn get_list(

@@ -9,7 +9,7 @@ use runtime::Graph;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{LinksView, PreviewView};
+use super::{LinksView, PreviewView, ProgressView};
 use crate::Links;
 
 /// A task of a run.
@@ -53,6 +53,9 @@ pub struct TaskView {
     pub error: Option<ErrorView>,
     /// What it is waiting for.
     pub waiting: Option<WaitingView>,
+    /// What its current attempt reported about how far it has come, with the phase of the newest checkpoint.
+    #[serde(default)]
+    pub progress: Option<ProgressView>,
     /// Links to pages and logs.
     pub links: LinksView,
 }
@@ -98,18 +101,25 @@ pub struct ErrorView {
     /// The exit code, where a process ended by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
+    /// The signal that ended the process, where one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signal: Option<i32>,
+    /// What the program added in its file `EBB_FAILURE`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<Value>,
 }
 
 impl From<Failure> for ErrorView {
     fn from(failure: Failure) -> Self {
-        Self { class: failure.class.name().into(), message: failure.message, exit_code: failure.exit_code }
+        let Failure { class, message, exit_code, signal, detail, retry_after_seconds: _ } = failure;
+        Self { class: class.name().into(), message, exit_code, signal, detail }
     }
 }
 
 /// What a task waits for.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct WaitingView {
-    /// `upstream`, `turn` (a child of a fan-out), `queue`, `timer`, `signal`, `approval`, `children` (a fan-out), `run`
+    /// `upstream`, `turn` (a child of a fan-out), `queue`, `breaker` (a circuit breaker), `timer`, `signal`, `approval`, `children` (a fan-out), `run`
     /// (one that it started) or `shared` (a task of another run that does the same work).
     pub reason: String,
     /// Since when it waits.
@@ -143,7 +153,7 @@ impl OtherRunView {
 }
 
 impl WaitingView {
-    fn new(record: &TaskRecord, kind: TaskKind, run: Option<OtherRunView>) -> Option<Self> {
+    fn new(record: &TaskRecord, kind: &TaskKind, run: Option<OtherRunView>) -> Option<Self> {
         let task = &record.task;
         let reason = match task.state {
             TaskState::Pending if task.child.is_some() => "turn",
@@ -169,14 +179,14 @@ impl TaskView {
         links: LinksView,
     ) -> Self {
         let spec = graph.spec_at(record.task.index, record.task.child);
-        let waiting = WaitingView::new(&record, spec.kind, elsewhere);
+        let waiting = WaitingView::new(&record, &spec.kind, elsewhere);
         let task = record.task;
         Self {
             name: graph.name_at(task.index, task.child),
             kind: spec.kind.to_string(),
             state: task.state,
             attempt: task.attempt,
-            max_attempts: runtime::attempts_allowed(&spec.retry, &task),
+            max_attempts: runtime::attempts_allowed(spec, &task),
             queue: spec.queue.clone(),
             parent: task.child.map(|child| graph.spec(child.of).name.clone()),
             index: task.child.map(|child| child.item),
@@ -188,6 +198,7 @@ impl TaskView {
             output_preview: None,
             error: task.failure.map(ErrorView::from),
             waiting,
+            progress: None,
             links,
         }
     }
@@ -214,6 +225,16 @@ pub struct AttemptView {
     pub error: Option<ErrorView>,
     /// Why the task is retried or not, for people.
     pub decision: Option<String>,
+    /// The delay before the next attempt in milliseconds, if one follows.
+    #[serde(default)]
+    pub delay_ms: Option<i64>,
+    /// When the next attempt may begin, if one follows.
+    #[serde(default)]
+    #[schemars(with = "Option<crate::openapi::shapes::Time>")]
+    pub next_attempt_at: Option<Instant>,
+    /// What it reported about how far it has come.
+    #[serde(default)]
+    pub progress: Option<ProgressView>,
     /// Links to pages and logs.
     #[serde(default)]
     pub links: Option<LinksView>,
@@ -247,6 +268,9 @@ impl From<AttemptRecord> for AttemptView {
             finished_at: Some(record.finished_at),
             error: record.failure.map(ErrorView::from),
             decision: Some(record.decision).filter(|decision| !decision.is_empty()),
+            delay_ms: record.next_attempt_at.map(|next| (next - record.finished_at).num_milliseconds()),
+            next_attempt_at: record.next_attempt_at,
+            progress: None,
             links: None,
         }
     }
@@ -263,6 +287,9 @@ impl From<Task> for AttemptView {
             finished_at: task.finished_at,
             error: task.failure.filter(|_| task.state == TaskState::Failed).map(ErrorView::from),
             decision: None,
+            delay_ms: None,
+            next_attempt_at: None,
+            progress: None,
             links: None,
         }
     }

@@ -1,14 +1,16 @@
 //! Workers, and what they hold.
 
-use model::{Instant, OpenBreaker, RunId, WorkerCommand, WorkerCommandKind, WorkerId};
-use read::WorkerRecord;
+use std::collections::BTreeMap;
+
+use model::{Instant, Label, OpenBreaker, RunId, WorkerCommand, WorkerCommandKind, WorkerId};
+use read::{QueueWorkers, WorkerRecord};
+use runtime::Liveness;
 use serde::{Deserialize, Serialize};
 
-/// A worker without a heartbeat for this long is presumed dead.
-const HEARTBEAT_TIMEOUT: chrono::TimeDelta = chrono::TimeDelta::seconds(60);
+use crate::execution::UsageView;
 
-/// A worker that is known: one that holds attempts, or did until it went silent.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
+/// A worker that is known: from its first heartbeat or lease until it leaves, or until a day after it died.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct WorkerView {
     /// The id of the worker.
     #[schemars(with = "crate::openapi::shapes::Id")]
@@ -34,6 +36,22 @@ pub struct WorkerView {
     pub command: Option<WorkerCommand>,
     /// The attempts that it holds.
     pub attempts: Vec<ClaimedView>,
+    /// The name that a remote worker chose.
+    pub name: Option<String>,
+    /// The number of attempts that a remote worker can execute at the same time.
+    pub slots: Option<u32>,
+    /// The labels of a remote worker.
+    #[schemars(with = "BTreeMap<String, crate::openapi::shapes::LabelValue>")]
+    pub labels: BTreeMap<String, Label>,
+    /// The task types that a remote worker can run; null for any.
+    pub types: Option<Vec<String>>,
+    /// How much of a remote worker's machine is in use, as last reported.
+    pub usage: Option<UsageView>,
+    /// The number of attempts that a remote worker has ended.
+    pub tasks_done: Option<u64>,
+    /// When it was declared dead.
+    #[schemars(with = "Option<crate::openapi::shapes::Time>")]
+    pub dead_at: Option<Instant>,
     /// The hosts whose circuit breaker is open, as last reported.
     pub breakers: Vec<BreakerView>,
 }
@@ -61,35 +79,73 @@ impl From<&OpenBreaker> for BreakerView {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkerState {
-    /// It sends heartbeats and takes work.
-    Alive,
+    /// It takes work, and holds none.
+    Idle,
+    /// It holds at least one attempt.
+    Busy,
     /// It takes no more work and finishes what it holds.
     Draining,
     /// It was killed: it stops its attempts at once.
     Killed,
-    /// It has sent no heartbeat for a minute; its attempts are given to others.
-    Silent,
+    /// It has sent no heartbeat for longer than the installation allows; its attempts are given to others.
+    Dead,
 }
 
 impl WorkerState {
-    /// The state of a worker at `now`. A silent worker does not execute commands.
-    pub fn of(record: &WorkerRecord, now: Instant) -> Self {
+    /// The state of a worker at `now`. A dead worker does not execute commands.
+    pub fn of(record: &WorkerRecord, liveness: Liveness, now: Instant) -> Self {
+        let is_silent = record.heartbeat_at + liveness.dead_after <= now;
         match record.command.as_ref().map(|command| command.kind) {
-            _ if record.heartbeat_at + HEARTBEAT_TIMEOUT <= now => Self::Silent,
+            _ if record.dead_at.is_some() || is_silent => Self::Dead,
             Some(WorkerCommandKind::Kill) => Self::Killed,
             Some(WorkerCommandKind::Drain) => Self::Draining,
-            None => Self::Alive,
+            None if record.holding > 0 => Self::Busy,
+            None => Self::Idle,
         }
+    }
+
+    /// Whether it takes work.
+    pub fn is_up(self) -> bool {
+        matches!(self, Self::Idle | Self::Busy)
     }
 
     /// The name used in answers and pages.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Alive => "alive",
+            Self::Idle => "idle",
+            Self::Busy => "busy",
             Self::Draining => "draining",
             Self::Killed => "killed",
-            Self::Silent => "silent",
+            Self::Dead => "dead",
         }
+    }
+}
+
+/// The workers of one queue, and what waits for them.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct QueueWorkersView {
+    /// The name of the queue; null for workers that take whatever is pushed to them.
+    pub queue: Option<String>,
+    /// The number of workers that take work.
+    pub workers: i64,
+    /// The number of workers that were given a command to stop.
+    pub draining: i64,
+    /// The number of workers that died within the last day.
+    pub dead: i64,
+    /// The slots of remote workers that are alive.
+    pub slots: i64,
+    /// The number of attempts that workers hold.
+    pub holding: i64,
+    /// The number of attempts that remote workers have ended.
+    pub tasks_done: i64,
+    /// The number of tasks that wait for a remote worker.
+    pub offered: i64,
+}
+
+impl From<QueueWorkers> for QueueWorkersView {
+    fn from(counted: QueueWorkers) -> Self {
+        let QueueWorkers { queue, workers, draining, dead, slots, holding, tasks_done, offered } = counted;
+        Self { queue, workers, draining, dead, slots, holding, tasks_done, offered }
     }
 }
 

@@ -80,7 +80,7 @@ async fn a_replayed_letter_is_published_again_and_gone() {
         assert_eq!(world.get(&format!("/dead-letters/{id}")).await.status, StatusCode::NOT_FOUND);
         assert_eq!(world.post(&format!("/dead-letters/{id}/replay"), "").await.status, StatusCode::NOT_FOUND);
     }
-    assert_eq!(world.published(), [nudge(), nudge()]);
+    assert_eq!(world.bus.published(), [nudge(), nudge()]);
 }
 
 #[tokio::test]
@@ -91,10 +91,10 @@ async fn what_is_no_message_cannot_be_replayed_and_can_be_discarded() {
         (refused.status, &refused.body["error_code"]),
         (StatusCode::CONFLICT, &json!("not_a_message"))
     );
-    assert!(refused.body["message"].as_str().unwrap().contains("only discarded"), "{}", refused.body);
+    assert!(refused.body["message"].as_str().unwrap().contains("can only be discarded"), "{}", refused.body);
     assert_eq!(world.post("/dead-letters/scrap/discard", "").await.status, StatusCode::OK);
     assert_eq!(ids(&world, "").await, ["push", "event"]);
-    assert_eq!(world.published(), []);
+    assert_eq!(world.bus.published(), []);
 }
 
 #[tokio::test]
@@ -107,9 +107,9 @@ async fn a_bulk_replay_says_first_what_it_would_do_and_leaves_what_it_cannot() {
     let expected = json!({"matched": 3, "done": 2, "left": ["scrap"], "next_cursor": null});
     assert_eq!(bulk(true, "replay", json!({})).await, expected);
     assert_eq!(ids(&world, "").await.len(), 3);
-    assert_eq!(world.published(), []);
+    assert_eq!(world.bus.published(), []);
     assert_eq!(bulk(false, "replay", json!({})).await, expected);
-    assert_eq!(world.published(), [nudge(), nudge()]);
+    assert_eq!(world.bus.published(), [nudge(), nudge()]);
     assert_eq!(bulk(false, "discard", json!({"source": "elsewhere"})).await["matched"], 0);
     assert_eq!(bulk(false, "discard", json!({"source": "evaluate"})).await["done"], 1);
     assert_eq!(ids(&world, "").await, [""; 0]);

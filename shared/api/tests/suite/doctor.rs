@@ -1,4 +1,4 @@
-//! The doctor: what is looked at, what is found, and what is put right.
+//! The doctor: what it inspects, what it finds, and what it repairs.
 
 use axum::http::StatusCode;
 use engine::Command;

@@ -54,16 +54,22 @@ impl Far {
 }
 
 #[tokio::test]
-async fn a_worker_elsewhere_carries_out_what_waits_in_its_queue() {
+async fn a_remote_worker_executes_what_waits_in_its_queue() {
     let far = Far::new().await;
     let leased = far.lease("w1").await;
     let item = &leased["items"][0];
-    assert_eq!(leased["items"].as_array().unwrap().len(), 1, "other queues are none of its business");
+    assert_eq!(leased["items"].as_array().unwrap().len(), 1, "other queues are not its own");
     assert_eq!(
         (&item["task"], &item["attempt"], &item["config"], &item["checkpoint"]),
         (&json!("greet"), &json!(1), &json!({"value": "hello world"}), &json!(null))
     );
-    assert_eq!(item["input"]["inputs"], json!({"who": "world"}));
+    let input = &item["input"];
+    assert_eq!(input["inputs"], json!({"who": "world"}));
+    assert_eq!(
+        (&input["tenant"], &input["workflow"], &input["labels"], &input["checkpoint"]),
+        (&json!("default"), &json!("far"), &json!({}), &json!(null))
+    );
+    assert_eq!(input["data_interval"], json!({"start": input["logical_date"], "end": input["logical_date"]}));
     assert_eq!(far.task().await["state"], "running");
     assert_eq!(far.lease("w2").await["items"], json!([]), "it is taken");
     let held = far.world.post("/execution/heartbeat", r#"{"worker": "w1"}"#).await.body;
@@ -95,6 +101,7 @@ async fn what_is_not_ones_own_is_refused() {
     }
     assert_eq!(far.say(1, "fail", json!({"worker": "w1", "message": "no"})).await.status, StatusCode::OK);
     assert_eq!(far.say(1, "complete", json!({"worker": "w1"})).await.status, StatusCode::CONFLICT);
+    assert_eq!(far.say(1, "release", json!({"worker": "w1"})).await.status, StatusCode::CONFLICT);
     assert_eq!(far.task().await["state"], "up_for_retry");
 }
 
@@ -116,20 +123,17 @@ async fn the_last_attempt_keeps_its_worker_and_the_decision_about_it() {
     far.lease("w1").await;
     let worker = far.attempts().await[0]["worker"].clone();
     assert!(worker.is_string());
-    far.say(1, "fail", json!({"worker": "w1", "message": "no luck", "permanent": true})).await;
+    far.say(1, "fail", json!({"worker": "w1", "message": "no luck", "class": "permanent"})).await;
     let last = &far.attempts().await[0];
     assert_eq!((&last["state"], &last["worker"]), (&json!("failed"), &worker));
     assert_eq!(last["decision"], "a permanent error is not retried");
 }
 
 #[tokio::test]
-async fn a_lost_worker_raises_the_attempts_that_are_allowed() {
+async fn a_lost_worker_raises_the_attempts_that_are_allowed_to_an_idempotent_task() {
     let world = World::new().await;
     let run = world
-        .play(
-            "name: w\ntasks: [{name: a, type: echo, config: {value: 1}, retry_policy: {max_retries: 0}}]",
-            json!({}),
-        )
+        .play("name: w\ntasks: [{name: a, type: echo, config: {value: 1}, idempotent: true}]", json!({}))
         .await;
     let worker = WorkerId(uuid::Uuid::now_v7());
     let (task, attempt) = (model::TaskIndex(0), 1);
@@ -176,7 +180,7 @@ async fn a_worker_that_is_to_end_is_given_nothing() {
 }
 
 #[tokio::test]
-async fn an_attempt_that_names_secrets_fails_before_it_is_leased() {
+async fn an_attempt_whose_secret_is_missing_fails_before_it_is_leased() {
     let world = World::new().await;
     let secret = "name: s\ntasks: [{name: a, type: bash, queue: remote, retry_policy: {max_retries: 0}, config: {command: x, env: {KEY: '{{ secrets.KEY }}'}}}]";
     let run = world.play(secret, json!({})).await;
@@ -184,7 +188,7 @@ async fn an_attempt_that_names_secrets_fails_before_it_is_leased() {
     assert_eq!(leased["items"], json!([]));
     let task = world.get(&format!("/runs/{run}/tasks/a")).await.body;
     assert_eq!(task["state"], "failed");
-    assert!(task["error"]["message"].as_str().unwrap().contains("secrets"), "{task}");
+    assert!(task["error"]["message"].as_str().unwrap().contains("`KEY`"), "{task}");
 }
 
 #[tokio::test]
@@ -192,7 +196,11 @@ async fn what_makes_no_sense_is_refused_in_words() {
     let far = Far::new().await;
     for (path, body, code) in [
         ("lease", r#"{"worker": "w", "queue": "light"}"#, "bad_queue"),
-        ("lease", r#"{"worker": "w", "queue": "remote", "limit": 11}"#, "bad_limit"),
+        ("lease", r#"{"worker": "w", "queue": "remote", "limit": 33}"#, "bad_limit"),
+        ("lease", r#"{"worker": "w", "queue": "remote", "slots": 0}"#, "bad_slots"),
+        ("lease", r#"{"worker": "w", "queue": "remote", "wait_seconds": 56}"#, "bad_wait"),
+        ("lease", r#"{"worker": "w", "queue": "remote", "usage": {"cpu": 1.5}}"#, "bad_usage"),
+        ("heartbeat", r#"{"worker": "w", "usage": {}}"#, "bad_usage"),
         ("heartbeat", r#"{"worker": ""}"#, "bad_worker"),
     ] {
         let refused = far.world.post(&format!("/execution/{path}"), body).await;
@@ -203,7 +211,49 @@ async fn what_makes_no_sense_is_refused_in_words() {
         );
     }
     far.lease("w1").await;
-    let line = json!({"at": "2027-01-15T08:00:00Z", "stream": "system", "level": "info", "line": "hi"});
+    let line = json!({"at": "2027-01-15T08:00:00Z", "stream": "elsewhere", "level": "info", "line": "hi"});
     let refused = far.say(1, "log", json!({"worker": "w1", "first": 0, "lines": [line]})).await;
     assert_eq!(refused.body["error_code"], "bad_lines");
+}
+
+#[tokio::test]
+async fn a_worker_reports_progress_metrics_and_phases() {
+    let far = Far::new().await;
+    far.lease("w1").await;
+    for (body, status) in [
+        (json!({"worker": "w1", "progress": {"fraction": 0.25, "message": "loading"}}), StatusCode::OK),
+        (json!({"worker": "w1", "metrics": {"rows": 12}}), StatusCode::OK),
+        (json!({"worker": "w1", "metrics": {"rows": 20.5}}), StatusCode::OK),
+        (json!({"worker": "w1", "progress": {"fraction": 1.5}}), StatusCode::UNPROCESSABLE_ENTITY),
+        (json!({"worker": "w1", "metrics": {"": 1}}), StatusCode::UNPROCESSABLE_ENTITY),
+        (json!({"worker": "w2", "metrics": {"rows": 1}}), StatusCode::CONFLICT),
+    ] {
+        let answer = far.say(1, "progress", body.clone()).await;
+        assert_eq!(answer.status, status, "{body}: {}", answer.body);
+    }
+    let saved = json!({"worker": "w1", "checkpoint": {"phase": "load", "state": {"row": 7}}});
+    assert_eq!(far.say(1, "checkpoint", saved).await.status, StatusCode::OK);
+    let progress = far.task().await["progress"].clone();
+    assert_eq!(
+        (&progress["attempt"], &progress["fraction"], &progress["message"], &progress["phase"]),
+        (&json!(1), &json!(0.25), &json!("loading"), &json!("load"))
+    );
+    let rows = &progress["metrics"]["rows"];
+    assert_eq!((&rows["value"], rows["series"].as_array().unwrap().len()), (&json!(20.5), 2));
+    let listed = far.world.get(&format!("/runs/{}/tasks", far.run)).await.body;
+    assert_eq!(
+        listed["items"][0]["progress"]["metrics"]["rows"],
+        json!({"value": 20.5}),
+        "without its series"
+    );
+    assert_eq!(listed["items"][1]["progress"], json!(null));
+    far.say(1, "release", json!({"worker": "w1"})).await;
+    let task = far.task().await;
+    assert_eq!(
+        (&task["attempt"], &task["progress"]["phase"], &task["progress"]["fraction"]),
+        (&json!(2), &json!("load"), &json!(null)),
+        "the next attempt continues from that phase"
+    );
+    let attempts = far.attempts().await;
+    assert_eq!(attempts[0]["progress"]["fraction"], json!(0.25));
 }

@@ -182,13 +182,13 @@ async fn a_run_that_may_not_take_for_ever_says_until_when_and_which_deadline_it_
 #[tokio::test]
 async fn undelivered_callbacks_are_reported_even_for_a_run_that_succeeded() {
     let text = "{name: small, on_success: [{notify: {webhook: 'https://example.com/hook'}}], tasks: [{name: a, type: noop}]}";
-    let heard = |error: Option<&str>| Command::CalledBack {
+    let called_back = |error: Option<&str>| Command::CalledBack {
         what: "webhook to example.com".into(),
         error: error.map(str::to_owned),
     };
-    let (world, run) = play_text(text, [done(0), heard(None)]).await;
+    let (world, run) = play_text(text, [done(0), called_back(None)]).await;
     assert!(summary(&world, run).await.ends_with("1 succeeded."));
-    let (world, run) = play_text(text, [done(0), heard(Some("it answered 404"))]).await;
+    let (world, run) = play_text(text, [done(0), called_back(Some("it answered 404"))]).await;
     let told = summary(&world, run).await;
     assert!(
         told.ends_with(&format!(

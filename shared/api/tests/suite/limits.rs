@@ -1,7 +1,7 @@
 //! Limits: who has a slot, who waits, and saying how many there are.
 
 use axum::http::StatusCode;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::world::World;
 
@@ -21,7 +21,7 @@ async fn crowded() -> (World, model::RunId) {
 }
 
 #[tokio::test]
-async fn a_task_that_waits_for_a_place_says_which_and_who_comes_before() {
+async fn a_task_that_waits_for_a_slot_says_which_and_who_comes_before() {
     let (world, run) = crowded().await;
     let told = world.get(&format!("/runs/{run}/explain?task=second")).await.body;
     assert_eq!(
@@ -69,8 +69,7 @@ async fn of_tasks_that_come_together_the_one_of_higher_priority_begins() {
 #[tokio::test]
 async fn more_slots_let_those_begin_who_wait() {
     let (world, run) = crowded().await;
-    let limits = world.post("/limits/pool/dock", r#"{"slots": null}"#).await.body;
-    let pool = &limits["items"][0];
+    let pool = world.post("/limits/pool/dock", r#"{"slots": null}"#).await.body;
     assert_eq!((&pool["kind"], &pool["used"], &pool["waiting"]), (&json!("pool"), &json!(3), &json!(0)));
     let counts = world.get(&format!("/runs/{run}")).await.body["counts"].clone();
     assert_eq!(counts, json!({"dispatched": 3}));
@@ -90,6 +89,40 @@ async fn limits_are_listed_with_who_waits() {
         .collect();
     let expected = [("pool", "dock", json!(2)), ("queue", "light", json!(0)), ("tenant", "own", json!(0))];
     assert_eq!(seen, expected);
+}
+
+#[tokio::test]
+async fn limits_and_queues_come_in_pages() {
+    let world = World::new().await;
+    for number in 0..3 {
+        for kind in ["pool", "queue"] {
+            let set = world.post(&format!("/limits/{kind}/x{number}"), r#"{"slots": 7}"#).await;
+            assert_eq!((set.status, &set.body["name"]), (StatusCode::OK, &json!(format!("x{number}"))));
+        }
+    }
+    let all = async |path: &str| {
+        let (mut names, mut cursor) = (Vec::new(), String::new());
+        loop {
+            let page = world.get(&format!("{path}limit=2{cursor}")).await.body;
+            let items = page["items"].as_array().unwrap();
+            assert!((1..=2).contains(&items.len()), "{page}");
+            let kind = |item: &Value| item["kind"].as_str().unwrap_or("queue").to_owned();
+            names.extend(items.iter().map(|item| kind(item) + "/" + item["name"].as_str().unwrap()));
+            match page["next_cursor"].as_str() {
+                Some(next) => cursor = format!("&cursor={next}"),
+                None => return names,
+            }
+        }
+    };
+    let queues = ["queue/x0", "queue/x1", "queue/x2"];
+    assert_eq!(all("/queues?").await, queues);
+    assert_eq!(all("/limits?kind=queue&").await, queues);
+    assert_eq!(all("/limits?").await, [["pool/x0", "pool/x1", "pool/x2"], queues].concat());
+    let refused = world.get("/limits?kind=room").await;
+    assert_eq!(refused.status, StatusCode::BAD_REQUEST);
+    for path in ["/limits?limit=101", "/queues?limit=0", "/queues?cursor=x"] {
+        assert_eq!(world.get(path).await.status, StatusCode::BAD_REQUEST, "{path}");
+    }
 }
 
 #[tokio::test]

@@ -1,20 +1,16 @@
 //! Events of runs, streamed as they happen.
 
-use std::time::Duration;
-
 use axum::body::BodyDataStream;
 use axum::http::StatusCode;
 use futures::StreamExt;
 use host::ShutdownSignal;
 use model::RunId;
 use serde_json::{Value, json};
+use testkit::{DEADLINE, within_deadline};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::world::{World, token};
-
-/// The time after which a test fails because something did not happen.
-const DEADLINE: Duration = Duration::from_secs(120);
+use crate::world::{World, now, token};
 
 /// A client of the stream, with the text that it has read and not parsed yet.
 struct Listener {
@@ -52,7 +48,7 @@ impl Listener {
                 self.read = rest;
                 return parse(&event);
             }
-            let chunk = tokio::time::timeout(DEADLINE, self.stream.next()).await.expect("something is sent");
+            let chunk = within_deadline("something is sent", self.stream.next()).await;
             let chunk = chunk.expect("it goes on").unwrap();
             self.read.push_str(std::str::from_utf8(&chunk).unwrap());
         }
@@ -112,6 +108,34 @@ async fn a_change_reaches_a_listener() {
 }
 
 #[tokio::test]
+async fn progress_reaches_a_listener_and_is_not_part_of_the_history() {
+    let world = World::with_hello().await;
+    let run = world.start().await;
+    let mut listener = Listener::open(&world, &format!("/events?run={run}"), None).await;
+    let begin = listener.next().await.id.unwrap();
+    let key = model::TaskKey { run, task: model::TaskIndex(0) };
+    let history = world.get(&format!("/runs/{run}/events")).await.body;
+    for fraction in [0.25, 0.5] {
+        let report = model::ProgressReport {
+            done: Some(model::Done { fraction, message: None }),
+            metrics: [("rows".to_owned(), 3.0)].into(),
+            ..model::ProgressReport::new(1, now())
+        };
+        world.runtime.workers().report_progress(key, &report).await.unwrap();
+        let event = listener.events(1).await.remove(0);
+        assert_eq!(event.name.as_deref(), Some("progress"));
+        let data = event.data();
+        assert_eq!((&data["run"], &data["task"]), (&json!(run), &json!("greet")));
+        assert_eq!(data["progress"]["fraction"], json!(fraction));
+        assert_eq!(data["progress"]["metrics"], json!({"rows": {"value": 3.0}}));
+    }
+    assert_eq!(world.get(&format!("/runs/{run}/events")).await.body, history);
+    let mut again = Listener::open(&world, &format!("/events?run={run}"), Some(&begin)).await;
+    let missed = again.events(1).await.remove(0);
+    assert_eq!(missed.data()["progress"]["fraction"], json!(0.5), "the last report counts");
+}
+
+#[tokio::test]
 async fn a_listener_gets_what_it_asked_for_and_no_more() {
     let world = World::with_hello().await;
     let run = world.start().await;
@@ -161,8 +185,12 @@ async fn a_listener_with_an_unknown_cursor_gets_a_gap() {
 async fn one_too_many_is_refused_until_another_leaves() {
     let world = World::with_hello().await;
     let mut listeners = Vec::new();
-    for _ in 0..64 {
+    for _ in 0..512 {
         listeners.push(Listener::open(&world, "/events", None).await);
+    }
+    let run = world.start().await;
+    for listener in &mut listeners {
+        listener.receives_next(run).await;
     }
     let refused = world.get("/events").await;
     assert_eq!(
@@ -199,5 +227,5 @@ async fn a_server_that_is_asked_to_stop_does_not_wait_for_listeners() {
     socket.read_exact(&mut first).await.unwrap();
     assert_eq!(&first, b"HTTP/1.1 200");
     stop.send(()).unwrap();
-    tokio::time::timeout(DEADLINE, server).await.expect("it stops").unwrap().unwrap();
+    within_deadline("it stops", server).await.unwrap().unwrap();
 }

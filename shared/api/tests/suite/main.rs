@@ -4,6 +4,7 @@
 
 mod access;
 mod approvals;
+mod breakers;
 mod contract;
 mod dead_letters;
 mod doctor;
@@ -11,7 +12,9 @@ mod execution;
 mod explain;
 mod explain_runs;
 mod fans;
+mod growth;
 mod hostile;
+mod leases;
 mod limits;
 mod listing;
 mod live;
@@ -27,6 +30,7 @@ mod refusals;
 mod runs;
 mod schedules;
 mod sizes;
+mod task_types;
 mod tasks;
 mod tenants;
 mod timers;

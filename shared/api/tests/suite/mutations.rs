@@ -1,7 +1,13 @@
 //! What every change has in common: it is done once for a key, and the audit log tells of it.
 
-use axum::http::{Method, StatusCode};
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{Method, Request, StatusCode};
+use host::RequestDeadline;
 use serde_json::{Value, json};
+use tokio::time::Instant;
+use tower::ServiceExt;
 
 use crate::world::{Answer, World, token};
 
@@ -136,4 +142,29 @@ async fn the_audit_log_is_searched_paged_and_exported() {
     let lines: Vec<Value> =
         std::str::from_utf8(&text).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines, audit(&world, "").await);
+}
+
+#[tokio::test]
+async fn a_change_that_is_given_up_is_recorded_and_keeps_its_key_for_a_while() {
+    let world = World::with_hello().await;
+    let run = world.start().await;
+    let before = events(&world, &run).await;
+    let mut request = Request::post(format!("/api/v1/runs/{run}/pause"))
+        .header("authorization", format!("Bearer {}", token("api", 3600)))
+        .header("idempotency-key", "late")
+        .body(Body::empty())
+        .unwrap();
+    // The time is long up: what waits for the database gets no more of it.
+    let long_ago = Instant::now().checked_sub(Duration::from_secs(60)).unwrap();
+    request.extensions_mut().insert(RequestDeadline::at(long_ago));
+    let answer = world.router().oneshot(request).await.unwrap();
+    assert_eq!(answer.status(), StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(events(&world, &run).await, before, "it was not paused");
+    let entry = &audit(&world, "?limit=1").await[0];
+    assert_eq!(
+        (&entry["action"], &entry["status"], &entry["after"]["error_code"]),
+        (&json!("operate_post_pause"), &json!(503), &json!("outcome_unknown"))
+    );
+    let again = post(&world, &format!("/runs/{run}/pause"), "late", "").await;
+    assert_eq!(again.body["error_code"], "request_in_progress", "it may have been made: {}", again.body);
 }

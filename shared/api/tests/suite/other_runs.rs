@@ -3,7 +3,7 @@
 use axum::http::StatusCode;
 use model::{Parent, RunId, TaskIndex, TaskKey, TenantId};
 use runtime::{Origin, StartRun};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::world::World;
 
@@ -19,16 +19,7 @@ tasks:
 /// Starts the run that a task asked for, as the message that it sent would.
 pub(crate) async fn start_child(world: &World, run: RunId, task: u32, waits: bool) -> RunId {
     let parent = Parent { key: TaskKey { run, task: TaskIndex(task) }, attempt: 1, waits, depth: 1 };
-    let request = StartRun {
-        id: parent.child(),
-        priority: 0,
-        tenant: TenantId::DEFAULT,
-        workflow: "child".into(),
-        inputs: Map::new(),
-        labels: Map::new(),
-        logical_date: None,
-        origin: Origin::Child(parent),
-    };
+    let request = StartRun::new(parent.child(), TenantId::DEFAULT, "child", Origin::Child(parent));
     world.runtime.start_child(request, parent).await.unwrap();
     parent.child()
 }

@@ -2,7 +2,7 @@
 
 use axum::http::{Method, StatusCode};
 use futures::StreamExt;
-use model::{Failure, RunId, TaskIndex, TaskKey};
+use model::{Failure, TaskIndex, TaskKey};
 use serde_json::{Value, json};
 use store::{LogChunk, LogLine};
 
@@ -102,16 +102,8 @@ async fn a_run_that_a_task_of_another_one_asks_for_begins_all_the_same() {
     let run = world.play(outer, json!({})).await;
     let parent =
         model::Parent { key: TaskKey { run, task: TaskIndex(0) }, attempt: 1, waits: true, depth: 1 };
-    let request = runtime::StartRun {
-        id: RunId::of_task(parent.key, 1),
-        tenant: model::TenantId::DEFAULT,
-        workflow: "inner".into(),
-        inputs: Default::default(),
-        labels: Default::default(),
-        logical_date: None,
-        priority: 0,
-        origin: runtime::Origin::Child(parent),
-    };
+    let origin = runtime::Origin::Child(parent);
+    let request = runtime::StartRun::new(parent.child(), model::TenantId::DEFAULT, "inner", origin);
     world.runtime.start_child(request, parent).await.unwrap();
     assert_eq!(world.get("/runs?workflow=inner").await.body["items"].as_array().unwrap().len(), 1);
 }
@@ -134,7 +126,7 @@ async fn the_last_runs_of_a_workflow_say_how_it_fares() {
 #[tokio::test]
 async fn a_queue_says_how_much_waits_in_it_and_of_whom() {
     let world = World::new().await;
-    assert_eq!(world.get("/queues").await.body, json!({"items": []}));
+    assert_eq!(world.get("/queues").await.body["items"], json!([]));
     world.post("/limits/queue/light", r#"{"slots": 1}"#).await;
     world.play("name: pair\ntasks: [{name: a, type: noop}, {name: b, type: noop}]", json!({})).await;
     let since = "2027-01-15T08:00:00Z";

@@ -43,6 +43,23 @@ async fn without_a_valid_token_nothing_is_shown_and_nothing_done() {
 }
 
 #[tokio::test]
+async fn a_list_is_not_taken_for_an_object() {
+    let world = World::with_hello().await;
+    let run = world.start().await;
+    for (path, body) in [
+        (format!("/runs/{run}/cancel"), "[]"),
+        (format!("/runs/{run}/cancel"), r#"["because"]"#),
+        ("/runs/bulk".to_owned(), r#"{"filter": [], "action": "cancel"}"#),
+        ("/runs/bulk".to_owned(), r#"[{"workflow": "hello"}, "cancel"]"#),
+    ] {
+        let answer = world.post(&path, body).await;
+        check(&answer, StatusCode::BAD_REQUEST, "bad_request");
+        assert_eq!(answer.body["message"], "invalid body: a list where an object is expected");
+    }
+    assert_ne!(world.get(&format!("/runs/{run}")).await.body["state"], "cancelled");
+}
+
+#[tokio::test]
 async fn a_run_that_is_not_there_is_not_found() {
     let world = World::new().await;
     for path in ["", "/events", "/tasks", "/tasks/greet", "/tasks/greet/attempts", "/tasks/greet/logs"] {

@@ -73,6 +73,9 @@ async fn what_makes_no_sense_is_refused_in_words() {
         ("/tenants/acme", r#"{"max_active_tasks": 1000001}"#, "bad_slots"),
         ("/tenants/*", "{}", "bad_name"),
         ("/tenants/a%20b", "{}", "bad_name"),
+        ("/tenants/..%2Facme", "{}", "bad_name"),
+        ("/tenants/Acme", "{}", "bad_name"),
+        ("/tenants/acme--north", "{}", "bad_name"),
     ] {
         let answer = world.post(path, body).await;
         assert_eq!(

@@ -46,7 +46,7 @@ async fn triggers_are_listed_with_their_last_events() {
 }
 
 #[tokio::test]
-async fn a_trigger_that_pauses_says_why_and_hears_nothing_until_it_goes_on() {
+async fn a_trigger_that_pauses_says_why_and_receives_nothing_until_it_is_resumed() {
     let world = world().await;
     let paused = world.post("/triggers/uploads/arrived/pause", r#"{"reason": "moving"}"#).await;
     assert_eq!(paused.status, StatusCode::OK);
@@ -118,7 +118,7 @@ async fn a_sensor_says_that_it_looks_and_when_it_looks_again() {
     let told = world.get(&format!("/runs/{run}/explain?task=look")).await.body;
     assert_eq!(
         told["tasks"][0]["because"],
-        "`look` timed out, and it has `soft_fail`: what it waited for did not come in time; its last look failed: the \
+        "`look` timed out, and it has `soft_fail`: timed out while waiting; its last poll failed: the \
          folder cannot be read."
     );
 }

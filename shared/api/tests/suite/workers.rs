@@ -2,7 +2,7 @@ use axum::http::StatusCode;
 use chrono::TimeDelta;
 use engine::Command;
 use model::{OpenBreaker, TaskIndex, WorkerFacts, WorkerId};
-use runtime::Settled;
+use runtime::{Liveness, Settings, Settled};
 use serde_json::json;
 use store::Heartbeat;
 use uuid::Uuid;
@@ -21,6 +21,7 @@ async fn world() -> World {
         version: "1.2.3".into(),
         since: now() - TimeDelta::hours(1),
         breakers: vec![OpenBreaker { host: "api.example".into(), since: now(), until: now() }],
+        remote: None,
     };
     let silent = now() - TimeDelta::seconds(60);
     for (worker, facts, at) in [(BUSY, Some(facts), now()), (WorkerId(Uuid::from_u128(8)), None, silent)] {
@@ -42,6 +43,22 @@ async fn workers_are_listed_with_facts_and_attempts() {
     let held = &answer.body["items"][0]["attempts"][0];
     let link = format!("/api/v1/runs/{}/tasks/greet", held["run"].as_str().unwrap());
     assert_eq!(held["link"], link);
+}
+
+#[tokio::test]
+async fn a_silent_worker_is_dead_after_the_time_that_the_installation_sets() {
+    let liveness = Liveness { dead_after: TimeDelta::seconds(120), ..Liveness::default() };
+    let world = World::with_settings(Settings { liveness, ..Settings::default() }).await;
+    for (worker, silent_for) in [(1, 119), (2, 120)] {
+        let at = now() - TimeDelta::seconds(silent_for);
+        let sign = Heartbeat { worker: WorkerId(Uuid::from_u128(worker)), facts: None, at };
+        world.runtime.store().beat(&sign).await.unwrap();
+    }
+    let workers = world.get("/workers").await.body;
+    assert_eq!(
+        (&workers["items"][0]["state"], &workers["items"][1]["state"]),
+        (&json!("idle"), &json!("dead"))
+    );
 }
 
 #[tokio::test]

@@ -1,4 +1,5 @@
 use axum::http::{Method, StatusCode};
+use model::InstalledQueue;
 use serde_json::json;
 
 use crate::world::{HELLO, World};
@@ -136,7 +137,13 @@ async fn a_definition_that_changed_since_it_was_read_is_not_overwritten() {
 
 #[tokio::test]
 async fn a_timeout_that_the_queue_cannot_honour_is_rejected() {
-    let world = World::with_attempt_seconds([("heavy".to_owned(), 585)].into()).await;
+    let world = World::with_queues(&[
+        ("gpu", InstalledQueue::Pool),
+        ("heavy", InstalledQueue::Service(Some(585))),
+        ("light", InstalledQueue::Service(Some(7_200))),
+        ("own", InstalledQueue::Service(None)),
+    ])
+    .await;
     let workflow = |task: &str| format!("{{name: long, tasks: [{{name: load, {task}}}]}}");
     let config = "type: bash, config: {command: 'true'}";
     let child = format!("{{{config}, queue: heavy, timeout_seconds: 586}}");
@@ -145,7 +152,8 @@ async fn a_timeout_that_the_queue_cannot_honour_is_rejected() {
         (format!("{config}, queue: heavy, timeout_seconds: 586"), false),
         (format!("{config}, queue: heavy"), true),
         (format!("{config}, queue: heavy, timeout_seconds: 3600"), false),
-        (format!("{config}, queue: remote-heavy, timeout_seconds: 7200"), true),
+        (format!("{config}, queue: gpu, timeout_seconds: 7200"), true),
+        (format!("{config}, queue: own, timeout_seconds: 7200"), true),
         (format!("{config}, queue: light, timeout_seconds: 7200"), true),
         (format!("type: fan_out, for_each: range(2), task: {child}"), false),
     ] {
@@ -154,7 +162,67 @@ async fn a_timeout_that_the_queue_cannot_honour_is_rejected() {
         if !is_accepted {
             assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY, "{task}: {}", answer.body);
             let message = answer.body["message"].as_str().unwrap();
-            assert!(message.contains("at most 585") && message.contains("remote-"), "{message}");
+            assert!(message.contains("at most 585") && message.contains("`pool`"), "{message}");
         }
+    }
+}
+
+#[tokio::test]
+async fn a_queue_is_one_of_the_installation_or_declared_beside_its_workflows() {
+    let world =
+        World::with_queues(&[("gpu", InstalledQueue::Pool), ("light", InstalledQueue::Service(Some(585)))])
+            .await;
+    let workflow = |queue: &str| format!("name: a\ntasks: [{{name: load, type: noop, queue: {queue}}}]\n");
+    let post = async |queue: &str, declared: Option<&str>| {
+        let mut files = vec![json!({"path": "graphs/a.yaml", "text": workflow(queue)})];
+        let text = declared.map(|kind| format!("name: {queue}\nkind: {kind}\n"));
+        files.extend(
+            text.map(|text| json!({"path": format!("queues/{queue}.yaml"), "kind": "queue", "text": text})),
+        );
+        let answer = world.post("/workflows", json!({"files": files}).to_string()).await;
+        if answer.status.is_success() { String::new() } else { answer.body.to_string() }
+    };
+    for (queue, declared, expected) in [
+        ("light", None, ""),
+        ("gpu", None, ""),
+        ("gpu", Some("pool"), ""),
+        ("tiles", Some("pool"), ""),
+        ("gqu", None, "did you mean `gpu`?"),
+        ("heavy", None, "use `gpu` or `light`, or declare it in queues/heavy.yaml"),
+        ("gpu", Some("service"), "the installation's queue `gpu` is of the kind `pool`"),
+        ("heavy", Some("service"), "no service of the installation executes the tasks of the queue `heavy`"),
+        ("light", Some("pool"), "the installation's queue `light` is of the kind `service`"),
+    ] {
+        let message = post(queue, declared).await;
+        assert_eq!(message.is_empty(), expected.is_empty(), "{queue}, {declared:?}: {message}");
+        assert!(message.contains(expected), "{queue}, {declared:?}: {message}");
+    }
+    let lease = async |queue: &str| {
+        let body = json!({"worker": "w", "queue": queue}).to_string();
+        world.post("/execution/lease", body).await.status
+    };
+    assert_eq!(lease("light").await, StatusCode::UNPROCESSABLE_ENTITY, "its tasks are pushed");
+    for queue in ["gpu", "tiles"] {
+        assert_eq!(lease(queue).await, StatusCode::OK, "{queue}");
+    }
+}
+
+#[tokio::test]
+async fn of_many_problems_the_first_are_shown_and_all_are_counted() {
+    let world = World::new().await;
+    let bad = |name: &str, count: usize| {
+        let keys: String = (0..count).map(|key| format!("unknown{key}: 1\n")).collect();
+        format!("name: {name}\n{keys}tasks: [{{name: x, type: noop}}]\n")
+    };
+    let several = json!({"files": [{"path": "a.yaml", "text": bad("a", 150)}, {"path": "b.yaml", "text": bad("b", 3)}]});
+    for (body, all, rest) in [
+        (bad("a", 4_300), "4300 problems", "and 4,200 more"),
+        (several.to_string(), "153 problems", "and 53 more"),
+    ] {
+        let answer = world.post("/workflows/validate", body).await;
+        assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY);
+        let shown = answer.body["details"].as_array().unwrap();
+        assert_eq!((shown.len(), &shown[100]["message"]), (101, &json!(rest)));
+        assert!(answer.body["message"].as_str().unwrap().starts_with(all), "{}", answer.body["message"]);
     }
 }

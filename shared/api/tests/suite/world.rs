@@ -1,6 +1,7 @@
 //! An API on a database of its own, at a time that stands still, with a bus that nobody listens to.
 
-use std::sync::{Arc, LazyLock, Mutex};
+use std::ops::Deref;
+use std::sync::{Arc, LazyLock};
 
 use accounts::Accounts;
 use async_trait::async_trait;
@@ -11,15 +12,15 @@ use axum::http::{HeaderMap, Method, Request, StatusCode, header};
 use axum::response::Response;
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
-use bus::{Bus, SystemClock};
+use bus::SystemClock;
+use chrono::TimeDelta;
 use ebbflow_api::{Access, Api, Feed, Links, router};
-use engine::Command;
-use host::App;
+use host::{App, Secrets};
 use model::message::TaskResult;
-use model::{Clock, Failure, Instant, Message, RunId, TaskIndex};
-use runtime::{Runtime, Settled};
+use model::{Clock, Failure, InstalledQueue, Instant, Queues, RunId};
+use runtime::Settings;
 use serde_json::{Value, json};
-use store::Postgres;
+use testkit::{ManualClock, RecordingBus};
 use tower::ServiceExt;
 
 use crate::contract;
@@ -44,36 +45,35 @@ tasks:
     depends_on: [rest]
 ";
 
-/// Several tests run at the same time, on one server.
-const CONNECTIONS: u32 = 5;
-
 /// Making a key takes a while: all tests share one.
 pub(crate) static ISSUER: LazyLock<Issuer> = LazyLock::new(|| Issuer::generate("https://issuer.test"));
 
-struct Still;
+/// The pauses between two tries are shorter.
+const LONG_WAIT: TimeDelta = TimeDelta::seconds(10);
 
-#[async_trait]
-impl Clock for Still {
-    fn now(&self) -> Instant {
-        now()
-    }
-
-    async fn wait_until(&self, _: Instant) {}
+/// The time of a world: the machine's, or one that only the test moves. Long waits end when it does; the pauses after which
+/// conflicts are tried again are over at once.
+#[derive(Clone)]
+pub(crate) enum Time {
+    Machine,
+    Manual(ManualClock),
 }
 
-/// Nobody listens; what was published is kept.
-#[derive(Default)]
-struct Mute(Mutex<Vec<Message>>);
-
 #[async_trait]
-impl Bus for Mute {
-    async fn publish(&self, messages: &[Message]) -> Result<(), bus::Error> {
-        self.0.lock().unwrap().extend_from_slice(messages);
-        Ok(())
+impl Clock for Time {
+    fn now(&self) -> Instant {
+        match self {
+            Self::Machine => SystemClock.now(),
+            Self::Manual(clock) => clock.now(),
+        }
     }
 
-    async fn ping(&self) -> Result<(), bus::Error> {
-        Ok(())
+    async fn wait_until(&self, instant: Instant) {
+        match self {
+            Self::Machine => SystemClock.wait_until(instant).await,
+            Self::Manual(clock) if instant - clock.now() < LONG_WAIT => {}
+            Self::Manual(clock) => clock.wait_until(instant).await,
+        }
     }
 }
 
@@ -82,10 +82,16 @@ pub(crate) fn now() -> Instant {
 }
 
 pub(crate) struct World {
-    pub(crate) runtime: Arc<Runtime>,
-    bus: Arc<Mute>,
+    base: Arc<testkit::World<RecordingBus, Time>>,
     router: Router,
-    _database: testkit::Database,
+}
+
+impl Deref for World {
+    type Target = testkit::World<RecordingBus, Time>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.base
+    }
 }
 
 pub(crate) struct Answer {
@@ -102,35 +108,62 @@ impl World {
 
     /// The same on the machine's clock, which the database's agrees with.
     pub(crate) async fn on_machine_time() -> Self {
-        Self::with_clock(all_are_admins(), Arc::new(SystemClock)).await
+        Self::build(all_are_admins(), Time::Machine, Settings::default()).await
     }
 
     /// An empty world with these people.
     pub(crate) async fn with_access(access: Access) -> Self {
-        Self::with_clock(access, Arc::new(Still)).await
+        Self::build(access.with_queues(usual_queues()), still(), Settings::default()).await
     }
 
-    /// An empty world with a maximum duration of attempts on these queues, in seconds.
-    pub(crate) async fn with_attempt_seconds(seconds: std::collections::BTreeMap<String, u32>) -> Self {
-        Self::with_access(all_are_admins().with_attempt_seconds(seconds)).await
+    /// An empty world with a quota of unfinished runs.
+    pub(crate) async fn with_run_quota(run_quota: u32) -> Self {
+        Self::with_settings(Settings { run_quota: Some(run_quota), ..Settings::default() }).await
     }
 
-    async fn with_clock(access: Access, clock: Arc<dyn Clock>) -> Self {
-        let database = testkit::migrated(Postgres::migrate).await;
-        let store = Postgres::connect(&database.url, CONNECTIONS).await.unwrap();
-        let (reads, accounts) = (read::Database::new(&store), Accounts::new(&store));
-        let bus = Arc::<Mute>::default();
-        let runtime = Arc::new(Runtime::new(Arc::new(store), bus.clone(), clock));
-        let app = App::new(runtime.clone(), PushAuth::None);
-        let links = Links::local("http://localhost:8480");
-        let feed = Feed::default();
-        let api = Api { app, database: reads, accounts, access, links, pages_open: false, feed };
-        Self { runtime, bus, router: router(api), _database: database }
+    /// An empty world of an installation with these settings.
+    pub(crate) async fn with_settings(settings: Settings) -> Self {
+        Self::build(all_are_admins(), still(), settings).await
     }
 
-    /// What was published so far.
-    pub(crate) fn published(&self) -> Vec<Message> {
-        self.bus.0.lock().unwrap().clone()
+    /// An empty world of an installation that lists these queues.
+    pub(crate) async fn with_queues(queues: &[(&str, InstalledQueue)]) -> Self {
+        let access = all_are_admins().with_queues(listed(queues));
+        Self::build(access, still(), Settings::default()).await
+    }
+
+    async fn build(access: Access, time: Time, settings: Settings) -> Self {
+        let base = testkit::World::on_postgres(RecordingBus::default(), time).await.with(settings);
+        let app = base.app(PushAuth::None);
+        Self::serve(Arc::new(base), app, access)
+    }
+
+    /// Another process on the same database.
+    pub(crate) async fn another_process(&self) -> Self {
+        let app = App::new(self.base.process(SystemClock).await, PushAuth::None);
+        Self::serve(self.base.clone(), app, all_are_admins())
+    }
+
+    fn serve(base: Arc<testkit::World<RecordingBus, Time>>, app: App, access: Access) -> Self {
+        let api = Api {
+            app,
+            database: read::Database::new(base.postgres()),
+            accounts: Accounts::new(base.postgres()),
+            access,
+            links: Links::local("http://localhost:8480"),
+            pages_open: false,
+            feed: Feed::default(),
+            secrets: Secrets::default(),
+        };
+        Self { router: router(api), base }
+    }
+
+    /// Moves the time of a world that does not follow the machine's.
+    pub(crate) fn advance(&self, seconds: i64) {
+        match &self.clock {
+            Time::Manual(clock) => clock.advance(TimeDelta::seconds(seconds)),
+            Time::Machine => panic!("nobody moves the time of the machine"),
+        }
     }
 
     /// With the workflow `hello`.
@@ -162,10 +195,7 @@ impl World {
 
     /// Reports what came of the first attempt at a task, as an executor would.
     pub(crate) async fn report(&self, run: RunId, task: u32, result: Result<Value, Failure>) {
-        let result = result.map_or_else(TaskResult::Failed, TaskResult::Succeeded);
-        let command =
-            Command::Report { task: TaskIndex(task), attempt: 1, worker: None, started_at: now(), result };
-        assert_eq!(self.runtime.settle(run, command).await.unwrap(), Settled::Applied);
+        self.base.report(run, task, 1, result.map_or_else(TaskResult::Failed, TaskResult::Succeeded)).await;
     }
 
     pub(crate) fn router(&self) -> Router {
@@ -224,10 +254,25 @@ impl World {
     }
 }
 
-fn all_are_admins() -> Access {
+fn still() -> Time {
+    Time::Manual(ManualClock::at("2027-01-15T08:00:00Z"))
+}
+
+fn listed(queues: &[(&str, InstalledQueue)]) -> Queues {
+    Queues::listed(queues.iter().map(|(name, queue)| ((*name).to_owned(), *queue)).collect())
+}
+
+/// The queues of an installation of which services execute some and workers others.
+fn usual_queues() -> Queues {
+    let services = ["light", "heavy"].map(|name| (name, InstalledQueue::Service(None)));
+    let pools = ["remote", "remote-far", "remote-gpu"].map(|name| (name, InstalledQueue::Pool));
+    listed(&[&services[..], &pools].concat())
+}
+
+pub(crate) fn all_are_admins() -> Access {
     let verifier = Verifier::new([ISSUER.url()], "api", Keys::fixed(&ISSUER.jwks()));
     let policy = Policy::read("@example.com=admin:*").unwrap();
-    Access::new(Authenticator::new([verifier.into()]), policy)
+    Access::new(Authenticator::new([verifier.into()]), policy).with_queues(usual_queues())
 }
 
 /// A token of Ada for that audience, valid for this number of seconds.

@@ -27,7 +27,7 @@ pub struct Incoming {
 /// The content of a request.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Opened {
-    /// One of our messages.
+    /// A message of Ebbflow.
     Ours(Delivery),
     /// An event of another system.
     Foreign(Incoming),

@@ -1,4 +1,4 @@
-//! The fast path for opening a request: a push that wraps one of our messages, as nearly all do. Anything else takes the
+//! The fast path for opening a request: a push that wraps an Ebbflow message, as nearly all do. Anything else takes the
 //! slow path, which also explains errors.
 
 use std::borrow::Cow;
@@ -51,7 +51,7 @@ struct Attributes<'a> {
     _source: serde::de::IgnoredAny,
 }
 
-/// Our message in a push, if it wraps one.
+/// The Ebbflow message in a push, if it wraps one.
 pub(super) fn open(headers: &HeaderMap, body: &[u8]) -> Option<Delivery> {
     if headers.get(CONTENT_TYPE)? != JSON || headers.contains_key(SPEC_VERSION_HEADER) {
         return None;

@@ -1,4 +1,4 @@
-//! A Cloud Tasks queue: one task for each second in which something is due, named after it.
+//! A Cloud Tasks queue: one task for each tenth of a second in which something is due, named after it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use reqwest::{Client, StatusCode};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
-use super::{WakeUps, whole_second};
+use super::{WakeUps, whole_tenth};
 use crate::Error;
 
 const GOOGLE: &str = "https://cloudtasks.googleapis.com";
@@ -24,7 +24,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// Cloud Tasks accepts tasks up to 30 days ahead. A sweep that is called earlier requests the rest.
 const MAX_AHEAD: TimeDelta = TimeDelta::days(29);
 
-/// A task for the current second may have run.
+/// A task for the next tenths of a second may have run: the clocks of the queue and of this process differ.
 const MIN_AHEAD: TimeDelta = TimeDelta::seconds(1);
 
 /// How long a sweep may take to respond before the queue calls again.
@@ -74,7 +74,7 @@ impl CloudTasks {
         let Target { queue, url, account, audience } = &self.target;
         json!({"task": {
             "name": format!("{queue}/tasks/{}", name(due_at)),
-            "scheduleTime": due_at.to_rfc3339_opts(SecondsFormat::Secs, true),
+            "scheduleTime": due_at.to_rfc3339_opts(SecondsFormat::Millis, true),
             "dispatchDeadline": DISPATCH_DEADLINE,
             "httpRequest": {
                 "url": url,
@@ -87,18 +87,18 @@ impl CloudTasks {
 
 /// The name of the task for an instant. It begins with a hash: names in sequence would slow the queue down.
 fn name(due_at: Instant) -> String {
-    let second = due_at.timestamp();
-    let hash = second.unsigned_abs().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-    format!("{hash:08x}-{second}")
+    let tenth = due_at.timestamp_millis() / 100;
+    let hash = tenth.unsigned_abs().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+    format!("{hash:08x}-{tenth}")
 }
 
 #[async_trait]
 impl WakeUps for CloudTasks {
-    /// A name is taken while its task waits, and for up to a day after it ran. So what is due already is requested for a second
-    /// to come.
+    /// A name is taken while its task waits, and for up to a day after it ran. So what is due already is requested for an
+    /// instant to come.
     async fn request(&self, due_at: Instant) -> Result<(), Error> {
         let now = self.clock.now();
-        let due_at = whole_second(due_at.clamp(now + MIN_AHEAD, now + MAX_AHEAD));
+        let due_at = whole_tenth(due_at.clamp(now + MIN_AHEAD, now + MAX_AHEAD));
         let server = self.endpoint.as_deref().unwrap_or(GOOGLE).trim_end_matches('/');
         let mut request =
             self.client.post(format!("{server}/v2/{}/tasks", self.target.queue)).json(&self.task(due_at));
@@ -127,12 +127,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tasks_are_named_after_their_second_and_names_are_spread() {
+    fn tasks_are_named_after_their_tenth_of_a_second_and_names_are_spread() {
         let at = |text: &str| text.parse::<Instant>().unwrap();
-        assert_eq!(whole_second(at("2026-01-01T00:00:00.000001Z")), at("2026-01-01T00:00:01Z"));
-        assert_eq!(whole_second(at("2026-01-01T00:00:01Z")), at("2026-01-01T00:00:01Z"));
-        let (first, second) = (name(at("2026-01-01T00:00:01Z")), name(at("2026-01-01T00:00:02Z")));
-        assert!(first.ends_with("-1767225601") && second.ends_with("-1767225602"), "{first} {second}");
+        assert_eq!(whole_tenth(at("2026-01-01T00:00:00.000001Z")), at("2026-01-01T00:00:00.1Z"));
+        assert_eq!(whole_tenth(at("2026-01-01T00:00:00.1Z")), at("2026-01-01T00:00:00.1Z"));
+        let (first, second) = (name(at("2026-01-01T00:00:01Z")), name(at("2026-01-01T00:00:01.1Z")));
+        assert!(first.ends_with("-17672256010") && second.ends_with("-17672256011"), "{first} {second}");
         assert_ne!(first[..2], second[..2]);
     }
 }

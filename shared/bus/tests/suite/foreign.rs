@@ -79,7 +79,7 @@ fn other_requests_are_rejected() {
         assert!(any(&body).is_err(), "{body}");
     }
     let broken = json!({"specversion": "1.0", "id": "1", "source": "/x", "type": "dev.ebbflow.run.nudged.v1", "data": {}});
-    assert!(any(&broken).is_err(), "a message of ours that cannot be read is no event from elsewhere");
+    assert!(any(&broken).is_err(), "an Ebbflow message that cannot be read is no event from elsewhere");
 }
 
 #[tokio::test]

@@ -2,9 +2,9 @@
 
 use chrono::DateTime;
 use model::message::{
-    CallbackDue, CancelRequested, ChildFinished, ConcurrencyGroupFreed, Notice, PollDue, RunFinished,
-    RunNudged, RunRequested, SharedFinished, TaskDispatched, TaskFinished, TaskReported, TaskResult,
-    TimerArmed, Watch,
+    CallbackDue, CancelRequested, ChildFinished, ConcurrencyGroupFreed, Notice, PollDue, PollTarget,
+    RunFinished, RunNudged, RunRequested, SharedFinished, TaskDispatched, TaskFinished, TaskReported,
+    TaskResult, TimerArmed,
 };
 use model::{
     Child, Failure, Instant, Message, Parent, RunId, RunState, TaskIndex, TaskKey, TaskState, TenantId,
@@ -96,7 +96,7 @@ pub(crate) fn one_of_each(queue: &str) -> Vec<Message> {
         Message::PollDue(PollDue {
             tenant,
             queue: queue.into(),
-            watch: Watch::Task {
+            target: PollTarget::Task {
                 key,
                 attempt: 1,
                 version: VersionId(1),
@@ -126,18 +126,4 @@ pub(crate) fn one_of_each(queue: &str) -> Vec<Message> {
             finished_at: noon(),
         }),
     ]
-}
-
-#[test]
-fn work_of_remote_queues_is_not_pushed() {
-    for (queue, pushed) in [("remote", false), ("remote-gpu", false), ("remotely", true), ("light", true)] {
-        let messages = [work(queue, 1), work("heavy", 2)];
-        let all: Vec<&Message> = ebbflow_bus::pushed(&messages).collect();
-        assert_eq!(all.contains(&&messages[0]), pushed, "{queue}");
-        assert!(all.contains(&&messages[1]));
-    }
-    let others = one_of_each("remote");
-    let left = ebbflow_bus::pushed(&others).count();
-    let dispatched = others.iter().filter(|message| matches!(message, Message::TaskDispatched(_))).count();
-    assert_eq!(left, others.len() - dispatched);
 }

@@ -76,7 +76,7 @@ impl Driver for InProcess {
     async fn pass(&self, until: Instant) -> Vec<Instant> {
         run_others().await;
         while self.clock.now() < until {
-            self.clock.advance(TimeDelta::seconds(1));
+            self.clock.advance(TimeDelta::milliseconds(100));
             run_others().await;
         }
         std::mem::take(&mut self.calls.lock().unwrap())
@@ -145,10 +145,11 @@ fn clock() -> ManualClock {
 async fn conforms(driver: &dyn Driver) {
     let (wake_ups, start) = (driver.wake_ups(), driver.clock().now());
     let after = |milliseconds| start + TimeDelta::milliseconds(milliseconds);
-    let lateness = TimeDelta::seconds(if wake_ups.are_exact() { 1 } else { 60 });
-    // In any order, and one of them often.
-    let due = [after(70_500), after(20_000), after(20_400), after(150_000)];
-    for due_at in due.into_iter().chain([after(70_500); 20]) {
+    let lateness = TimeDelta::milliseconds(if wake_ups.are_exact() { 100 } else { 60_000 });
+    // In any order, and those of one tenth of a second often.
+    let due = [after(70_550), after(20_000), after(20_040), after(150_000)];
+    let often = (501..=550).map(|milliseconds| after(70_000 + milliseconds));
+    for due_at in due.into_iter().chain(often) {
         wake_ups.request(due_at).await.unwrap();
     }
     let calls = driver.pass(after(240_000)).await;
@@ -157,7 +158,7 @@ async fn conforms(driver: &dyn Driver) {
         assert!(in_time, "{due_at} is not among {calls:?}");
     }
     if wake_ups.are_exact() {
-        assert_eq!(calls.len(), due.len(), "one call for each second: {calls:?}");
+        assert_eq!(calls.len(), due.len(), "one call for each tenth of a second: {calls:?}");
     }
     // What is due is requested at once, again and again.
     for _ in 0..2 {

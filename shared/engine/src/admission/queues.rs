@@ -46,10 +46,10 @@ impl WaitQueues {
         self.limits.keys().copied().collect()
     }
 
-    /// Sets the slots of a limit as a workflow's definition fixes them.
-    pub(super) fn resize(&mut self, limit: LimitId, slots: u32) {
+    /// Sets the slots of a limit, as a workflow's definition or a breaker says.
+    pub(super) fn resize(&mut self, limit: LimitId, slots: Option<u32>) {
         if let Some(row) = self.limits.get_mut(&limit) {
-            row.slots = Some(slots);
+            row.slots = slots;
         }
     }
 

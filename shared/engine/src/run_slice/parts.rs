@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::TimeDelta;
 use model::change::Recheck;
 use model::{
-    AttemptRecord, Changes, Event, Instant, Message, Run, Signal, Task, TaskIndex, TaskState, Timer,
+    AttemptRecord, Changes, Event, Instant, Message, Offer, Run, Signal, Task, TaskIndex, TaskState, Timer,
     TimerKind,
 };
 use serde_json::Value;
@@ -261,6 +261,7 @@ impl Draft {
         run: Run,
         mut tasks: BTreeMap<TaskIndex, Task>,
         timers: TimerChanges,
+        (offers, withdrawn_offers): (Vec<Offer>, Vec<TaskIndex>),
         outbox: Vec<Message>,
         recheck: Recheck,
     ) -> Changes {
@@ -279,6 +280,8 @@ impl Draft {
             taken_signals: self.taken_signals,
             shares_ended: self.shares_ended,
             waits_over: self.waits_over,
+            offers,
+            withdrawn_offers,
             outbox,
             recheck,
             run,
@@ -350,37 +353,37 @@ impl Messages {
 pub(crate) struct NextRecheck {
     recheck: Recheck,
     /// Set by a recheck: how old an unanswered message must be to count as lost.
-    patience: Option<TimeDelta>,
+    claim_timeout: Option<TimeDelta>,
 }
 
 impl Default for NextRecheck {
     fn default() -> Self {
-        Self { recheck: Recheck::Keep, patience: None }
+        Self { recheck: Recheck::Keep, claim_timeout: None }
     }
 }
 
 impl NextRecheck {
     pub(crate) fn at(&mut self, instant: Instant) {
-        *self = Self { recheck: Recheck::At(instant), patience: None };
+        *self = Self { recheck: Recheck::At(instant), claim_timeout: None };
     }
 
     pub(crate) fn by(&mut self, instant: Instant) {
-        *self = Self { recheck: Recheck::By(instant), patience: None };
+        *self = Self { recheck: Recheck::By(instant), claim_timeout: None };
     }
 
     pub(crate) fn set(&mut self, recheck: Recheck) {
-        *self = Self { recheck, patience: None };
+        *self = Self { recheck, claim_timeout: None };
     }
 
-    /// The run was rechecked with this patience: the next recheck is set at the close, once everything that follows is
+    /// The run was rechecked with this timeout: the next recheck is set at the close, once everything that follows is
     /// known.
-    pub(crate) fn done(&mut self, patience: TimeDelta) {
-        *self = Self { recheck: Recheck::Keep, patience: Some(patience) };
+    pub(crate) fn done(&mut self, claim_timeout: TimeDelta) {
+        *self = Self { recheck: Recheck::Keep, claim_timeout: Some(claim_timeout) };
     }
 
-    /// The patience of a recheck in this slice, if nothing has set the next one since.
-    pub(crate) fn patience(&self) -> Option<TimeDelta> {
-        self.patience
+    /// The timeout of a recheck in this slice, if nothing has set the next one since.
+    pub(crate) fn claim_timeout(&self) -> Option<TimeDelta> {
+        self.claim_timeout
     }
 
     pub(crate) fn get(&self) -> Recheck {

@@ -120,7 +120,7 @@ fn tolerated_failures_do_not_fail_the_run() {
 
 #[test]
 fn a_child_is_retried_like_any_task() {
-    let mut rows = all_or_nothing(2, None).retrying(0);
+    let mut rows = all_or_nothing(2, None).retrying(1);
     rows.decide(&Command::Report {
         task: TaskIndex(2),
         attempt: 1,
@@ -148,7 +148,7 @@ fn a_turn_that_got_lost_is_taken_at_the_next_recheck() {
     let second = rows.tasks.get_mut(&TaskIndex(3)).unwrap();
     (second.state, second.attempt) = (TaskState::Pending, 0);
     rows.run.counts.moved(TaskState::Dispatched, TaskState::Pending);
-    rows.decide(&Command::Recheck { patience: chrono::TimeDelta::seconds(30) });
+    rows.decide(&Command::Recheck { claim_timeout: chrono::TimeDelta::seconds(30), served: None });
     assert_eq!(under_way(&rows), [0, 1]);
 }
 

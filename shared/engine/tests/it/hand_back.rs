@@ -57,7 +57,8 @@ fn handing_back_twice_changes_nothing() {
 fn only_the_worker_that_holds_an_attempt_hands_it_back() {
     let mut rows = held();
     let worker = WorkerId(Uuid::from_u128(8));
-    let stranger = Command::HandBack { task: TaskIndex(0), attempt: 1, worker, reason: "x".into() };
+    let stranger =
+        Command::HandBack { task: TaskIndex(0), attempt: 1, worker, reason: "x".into(), saved: false };
     assert_eq!(rows.decide(&stranger), Outcome::Stale);
     assert_eq!(rows.stand(), "a=running b=pending run=running");
 }

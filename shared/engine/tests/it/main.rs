@@ -2,9 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
+mod breakers;
 mod decisions;
 mod fans;
 mod hand_back;
+mod losses;
+mod offers;
 mod operators;
 mod oversight;
 mod random_graphs;

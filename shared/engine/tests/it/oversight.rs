@@ -288,7 +288,7 @@ fn a_recheck_that_comes_together_with_the_last_report_finds_no_stall() {
         let result = TaskResult::Succeeded(Value::Null);
         Command::Report { task: TaskIndex(task), attempt: 1, worker: None, started_at, result }
     };
-    let recheck = Command::Recheck { patience: TimeDelta::seconds(30) };
+    let recheck = Command::Recheck { claim_timeout: TimeDelta::seconds(30), served: None };
     rows.decide_all(&[done(0, rows.now), recheck.clone()]);
     assert_eq!(rows.stand(), "a=succeeded b=dispatched run=running");
     rows.decide_all(&[done(1, rows.now), recheck]);
@@ -300,7 +300,7 @@ fn a_recheck_that_comes_together_with_the_last_report_finds_no_stall() {
 #[test]
 fn a_task_whose_child_run_reports_right_after_a_recheck_asks_for_nothing_more() {
     let mut rows = parent(0);
-    let recheck = Command::Recheck { patience: TimeDelta::zero() };
+    let recheck = Command::Recheck { claim_timeout: TimeDelta::zero(), served: None };
     let (task, started_at) = (TaskIndex(0), rows.now);
     let result = TaskResult::Succeeded(Value::Null);
     let report = Command::Report { task, attempt: 1, worker: None, started_at, result };
@@ -322,7 +322,7 @@ fn a_run_whose_last_task_ends_together_with_its_time_out_is_in_time() {
 }
 
 #[test]
-fn a_signal_that_comes_together_with_what_lets_its_waiter_begin_is_heard() {
+fn a_signal_that_comes_together_with_what_lets_its_waiter_begin_is_received() {
     let workflow = with("a -> wait", |workflow| {
         workflow.tasks[1].kind = TaskKind::WaitForSignal;
         workflow.tasks[1].config = json!({"signal": "go"});
@@ -336,7 +336,7 @@ fn a_signal_that_comes_together_with_what_lets_its_waiter_begin_is_heard() {
     rows.decide_all(&[report, signal]);
     assert_eq!(rows.stand(), "a=succeeded wait=succeeded run=succeeded");
     assert_eq!(rows.outputs, [(TaskIndex(1), json!(7))]);
-    assert!(rows.kept.is_empty(), "nobody hears it a second time");
+    assert!(rows.kept.is_empty(), "no task receives it a second time");
 }
 
 #[test]
@@ -357,13 +357,13 @@ fn what_is_noted_about_a_run_is_made_to_fit_its_tasks_once() {
     let counts = rows.run.counts;
     rows.run.counts = model::Counts::all_pending(9);
     let audit = model::Audit { counts, ..Default::default() };
-    assert_eq!(rows.decide(&Command::PutRight { audit: audit.clone() }), Outcome::Applied);
+    assert_eq!(rows.decide(&Command::Recount { audit: audit.clone() }), Outcome::Applied);
     assert_eq!(rows.run.counts, counts);
     let event = rows.events.last().unwrap();
     assert_eq!(event.kind, model::EventKind::RunRepaired);
     let is = json!({"dispatched": 1, "pending": 1});
     assert_eq!(event.data, json!({"counts": {"was": {"pending": 9}, "is": is}}));
-    assert_eq!(rows.decide(&Command::PutRight { audit }), Outcome::Stale);
+    assert_eq!(rows.decide(&Command::Recount { audit }), Outcome::Stale);
 }
 
 #[test]
@@ -374,7 +374,7 @@ fn a_run_whose_tasks_have_all_ended_ends_once_its_counts_are_right() {
     let mut counts = rows.run.counts;
     counts.moved(TaskState::Dispatched, TaskState::Succeeded);
     let audit = model::Audit { counts, ..Default::default() };
-    assert_eq!(rows.decide(&Command::PutRight { audit }), Outcome::Applied);
+    assert_eq!(rows.decide(&Command::Recount { audit }), Outcome::Applied);
     assert_eq!(rows.stand(), "a=succeeded run=succeeded");
 }
 
@@ -390,7 +390,7 @@ fn a_run_that_ended_stays_as_it_ended_and_loses_its_orphaned_timers() {
     });
     let orphaned_timers = vec![Some(TaskIndex(0))];
     let audit = model::Audit { counts: model::Counts::all_pending(3), orphaned_timers, ..Default::default() };
-    assert_eq!(rows.decide(&Command::PutRight { audit }), Outcome::Applied);
+    assert_eq!(rows.decide(&Command::Recount { audit }), Outcome::Applied);
     assert_eq!((rows.stand(), rows.timers.len()), ("a=succeeded run=succeeded".into(), 0));
     assert_eq!(rows.run.counts.of(TaskState::Succeeded), 1);
 }

@@ -1,7 +1,9 @@
 //! Random graphs with random rules, conditions, switches, fan-outs and outcomes, in random order: the incremental
-//! decisions must come to the same end as a slow evaluator that looks at the whole run.
+//! decisions must come to the same end as a slow evaluator that looks at the whole run. `EBB_FUZZ_SECONDS=600` looks at more of
+//! them, `EBB_SEED=N` at others.
 
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 use ebbflow_engine::{Command, Directive, Mark, Operation, Outcome};
 use model::message::TaskResult;
@@ -10,7 +12,9 @@ use model::{
     TriggerRule, Workflow,
 };
 use proptest::prelude::*;
+use proptest::test_runner::{RngSeed, TestCaseResult, TestRunner};
 use serde_json::{Value, json};
+use testkit::Fuzzing;
 
 use crate::operators::{by, operate};
 use crate::rows::Rows;
@@ -66,6 +70,8 @@ fn graphs() -> impl Strategy<Value = (Workflow, Vec<Behaviour>)> {
                 let parents = (0..to).filter(|from| edges[from * size + to]);
                 workflow.tasks[to].depends_on = parents.map(|from| names[from].clone()).collect();
                 workflow.tasks[to].trigger_rule = RULES[rules[to]];
+                // Half of them are for remote workers: the rows check what is offered after each decision.
+                workflow.tasks[to].leased = to % 2 == 1;
                 shape(&mut workflow.tasks[to], &behaviours[to], names.get(to + 1));
             }
             (workflow, behaviours)
@@ -175,12 +181,22 @@ fn reference(
 
 /// Reports one dispatched task, twice. Returns whether there was any.
 fn answer(rows: &mut Rows, behaviours: &[Behaviour], choice: u8) -> bool {
-    if rows.announced.is_empty() {
+    // What is leased is offered, the rest is announced.
+    let offered: Vec<(TaskIndex, u32)> =
+        rows.offers.values().map(|offer| (offer.task, offer.attempt)).collect();
+    let all = offered.len() + rows.announced.len();
+    if all == 0 {
         return false;
     }
-    let pick = usize::from(choice) % rows.announced.len();
-    let Message::TaskDispatched(work) = rows.announced.swap_remove(pick) else { return true };
-    let well = match (work.child, behaviours.get(work.key.task.at())) {
+    let pick = usize::from(choice) % all;
+    let (task, attempt) = match offered.get(pick) {
+        Some(offer) => *offer,
+        None => match rows.announced.swap_remove(pick - offered.len()) {
+            Message::TaskDispatched(work) => (work.key.task, work.attempt),
+            _ => return true,
+        },
+    };
+    let well = match (rows.tasks[&task].child, behaviours.get(task.at())) {
         (Some(child), _) => match &behaviours[child.of.at()] {
             Behaviour::Fans(children, ..) => children[child.item as usize],
             other => panic!("{other:?} has a child"),
@@ -192,8 +208,7 @@ fn answer(rows: &mut Rows, behaviours: &[Behaviour], choice: u8) -> bool {
         true => TaskResult::Succeeded(Value::Null),
         false => TaskResult::Failed(Failure::permanent("no")),
     };
-    let (task, attempt, started_at) = (work.key.task, work.attempt, rows.now);
-    let report = Command::Report { task, attempt, worker: None, started_at, result };
+    let report = Command::Report { task, attempt, worker: None, started_at: rows.now, result };
     rows.decide(&report);
     rows.decide(&report);
     true
@@ -274,14 +289,36 @@ fn act(rows: &mut Rows, behaviours: &[Behaviour], marks: &mut BTreeMap<usize, Ta
     }
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(3_000))]
+/// The number of cases that are tried, and then as many as there is time for.
+const CASES: u32 = 3_000;
 
-    #[test]
-    fn the_end_is_what_a_look_at_the_whole_run_says(
-        (workflow, behaviours) in graphs(),
-        choices in proptest::collection::vec(any::<u8>(), 1..40),
-    ) {
+/// Tries what a strategy makes, as often and as long as wanted.
+fn explore<S: Strategy>(test: &'static str, cases: &S, check: impl Fn(S::Value) -> TestCaseResult) {
+    let fuzzing = Fuzzing::from_env();
+    let rng_seed = fuzzing.seed.map_or(RngSeed::Random, RngSeed::Fixed);
+    let config = ProptestConfig {
+        cases: CASES,
+        rng_seed,
+        source_file: Some(file!()),
+        test_name: Some(test),
+        ..ProptestConfig::default()
+    };
+    let (mut runner, mut tried, mut slowest) = (TestRunner::new(config), 0, Duration::ZERO);
+    loop {
+        let began = Instant::now();
+        runner.run(cases, &check).unwrap_or_else(|failure| panic!("{test}: {failure}\nagain: {fuzzing}"));
+        (tried, slowest) = (tried + CASES, slowest.max(began.elapsed()));
+        if !fuzzing.goes_on() {
+            break;
+        }
+    }
+    println!("{test}: {tried} cases, {CASES} of them took at most {slowest:?}");
+}
+
+#[test]
+fn the_end_is_what_a_look_at_the_whole_run_says() {
+    let cases = (graphs(), proptest::collection::vec(any::<u8>(), 1..40));
+    explore("the_end", &cases, |((workflow, behaviours), choices)| {
         let expected = reference(&workflow, &behaviours, &BTreeMap::new());
         let mut rows = Rows::directed(workflow, director(behaviours.clone()));
         play(&mut rows, &behaviours, &choices);
@@ -290,14 +327,15 @@ proptest! {
         let bad = |state: &TaskState| matches!(state, TaskState::Failed | TaskState::UpstreamFailed);
         let end = if expected.iter().any(bad) { RunState::Failed } else { RunState::Succeeded };
         prop_assert_eq!(rows.run.state, end, "{}", rows.stand());
-    }
+        Ok(())
+    });
+}
 
-    #[test]
-    fn whatever_people_do_the_end_is_what_a_look_at_the_whole_run_says(
-        (workflow, behaviours) in graphs(),
-        actions in proptest::collection::vec(actions(), 1..40),
-        choices in proptest::collection::vec(any::<u8>(), 1..40),
-    ) {
+#[test]
+fn whatever_people_do_the_end_is_what_a_look_at_the_whole_run_says() {
+    let steps = proptest::collection::vec(actions(), 1..40);
+    let cases = (graphs(), steps, proptest::collection::vec(any::<u8>(), 1..40));
+    explore("whatever_people_do", &cases, |((workflow, behaviours), actions, choices)| {
         let mut marks = BTreeMap::new();
         let mut rows = Rows::directed(workflow.clone(), director(behaviours.clone()));
         for action in actions {
@@ -320,5 +358,6 @@ proptest! {
             let count = rows.states().into_iter().filter(|other| *other == state).count();
             prop_assert_eq!(rows.run.counts.of(state) as usize, count, "{}", rows.stand());
         }
-    }
+        Ok(())
+    });
 }

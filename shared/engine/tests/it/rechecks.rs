@@ -5,7 +5,7 @@ use ebbflow_engine::Command;
 
 use crate::rows::Rows;
 
-const PATIENCE: TimeDelta = TimeDelta::seconds(30);
+const CLAIM_TIMEOUT: TimeDelta = TimeDelta::seconds(30);
 
 /// Sweeps tick once a minute, so a recheck happens at most this long after it is due.
 const TICK: TimeDelta = TimeDelta::seconds(60);
@@ -17,7 +17,7 @@ fn a_lost_work_message_is_sent_again_within_two_minutes_whenever_the_first_reche
         let dispatched_at = rows.now;
         rows.now = dispatched_at + TimeDelta::seconds(seconds);
         while rows.dispatches("a") < 2 {
-            rows.decide(&Command::Recheck { patience: PATIENCE });
+            rows.decide(&Command::Recheck { claim_timeout: CLAIM_TIMEOUT, served: None });
             rows.now = rows.now.max(rows.recheck.unwrap() + TICK);
         }
         let sent_at = rows.events.last().unwrap().at;

@@ -105,7 +105,7 @@ fn clearing_a_fan_out_makes_new_children_and_removes_the_old_ones() {
     assert_eq!(states(&rows, 2..6), "rrrr");
     assert_eq!(states(&rows, 6..10), "dddd");
     answer(&mut rows, 4, true);
-    assert_eq!(states(&rows, 2..6), "rrrr", "a removed child is not heard any more");
+    assert_eq!(states(&rows, 2..6), "rrrr", "a report of a removed child is ignored");
     (6..10).for_each(|index| answer(&mut rows, index, true));
     assert_eq!(states(&rows, 0..2), "sd");
 }

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use chrono::TimeDelta;
-use ebbflow_engine::{Command, Decision, Directive, Graph, NewRun, Outcome, Reach, RunSlice};
+use ebbflow_engine::{Command, Decision, Directive, Graph, Outcome, Reach, RunSlice, breaker};
 use model::change::Recheck;
 use model::message::TaskResult;
 use model::{
-    Admission, AttemptRecord, ErrorClass, Event, Failure, Instant, Message, Run, RunId, Signal, SlotRelease,
-    Task, TaskIndex, TaskState, TenantId, Timer, VersionId, WorkerId, Workflow,
+    Admission, AttemptRecord, BreakerGate, ErrorClass, Event, Failure, Instant, Message, Offer, Run, RunId,
+    Signal, SlotRelease, Task, TaskIndex, TaskState, TenantId, Timer, VersionId, WorkerId, Workflow,
 };
 use serde_json::Value;
 use uuid::Uuid;
@@ -53,6 +53,10 @@ pub(crate) struct Rows {
     pub(crate) full: bool,
     /// Who gave up a slot or where it stood, last.
     pub(crate) left: Vec<SlotRelease>,
+    /// The offers to remote workers.
+    pub(crate) offers: BTreeMap<TaskIndex, Offer>,
+    /// The breakers that are not closed.
+    pub(crate) gates: Vec<BreakerGate>,
 }
 
 /// What a task shall do that asks.
@@ -80,17 +84,13 @@ impl Rows {
     fn boxed(workflow: Workflow, director: Director, group: Option<&str>) -> Self {
         let graph = Graph::compile(workflow.clone()).unwrap();
         let now = Instant::UNIX_EPOCH;
-        let new_run = NewRun {
-            id: RunId(Uuid::from_u128(1)),
-            tenant: TenantId(1),
-            version: VersionId(1),
-            parent: None,
-            depth: 0,
+        let (id, tenant, version) = (RunId(Uuid::from_u128(1)), TenantId(1), VersionId(1));
+        let run = Run {
             concurrency_group: group.map(str::to_owned),
             waiting: group.is_some(),
-            priority: 0,
+            ..Run::new(id, tenant, &workflow.name, version, graph.len(), now)
         };
-        let mut new_run = RunSlice::create(&graph, new_run, "test", now);
+        let mut new_run = RunSlice::create(&graph, run, "test");
         settle(&mut new_run, &BTreeMap::new(), &director);
         admit(&mut new_run, false);
         let decision = new_run.close().unwrap();
@@ -115,6 +115,8 @@ impl Rows {
             now,
             full: false,
             left: Vec::new(),
+            offers: BTreeMap::new(),
+            gates: Vec::new(),
         };
         rows.apply(decision);
         rows
@@ -124,8 +126,10 @@ impl Rows {
     pub(crate) fn retrying(self, max_retries: u32) -> Self {
         let mut workflow = self.workflow;
         for task in &mut workflow.tasks {
-            task.retry.max_retries = max_retries;
-            task.retry.initial_delay_seconds = 1.0;
+            let child = task.fan_out.as_mut().map(|plan| &mut plan.task.retry);
+            for retry in [&mut task.retry].into_iter().chain(child) {
+                (retry.max_retries, retry.initial_delay_seconds) = (max_retries, 1.0);
+            }
         }
         Self::boxed(workflow, self.director, None)
     }
@@ -155,7 +159,7 @@ impl Rows {
             Happened::Lose(name, attempt) => Command::Lose { task: index(name), attempt, worker: WORKER },
             Happened::HandBack(name, attempt) => {
                 let reason = "asked to stop".into();
-                Command::HandBack { task: index(name), attempt, worker: WORKER, reason }
+                Command::HandBack { task: index(name), attempt, worker: WORKER, reason, saved: false }
             }
             Happened::Wake(name) => {
                 let task = Some(index(name));
@@ -164,7 +168,7 @@ impl Rows {
                 Command::Wake { task: timer.task, attempt: timer.attempt, kind: timer.kind }
             }
             Happened::Cancel => Command::Cancel { actor: "someone".into(), reason: None },
-            Happened::Recheck => Command::Recheck { patience: TimeDelta::zero() },
+            Happened::Recheck => Command::Recheck { claim_timeout: TimeDelta::zero(), served: None },
         };
         self.decide(&command);
     }
@@ -178,6 +182,7 @@ impl Rows {
     pub(crate) fn decide_all(&mut self, commands: &[Command]) -> Vec<Outcome> {
         let mut slice = RunSlice::of(&self.graph, self.run.clone(), self.now);
         commands.iter().for_each(|command| self.load(&mut slice, command));
+        self.gates.iter().for_each(|gate| breaker::add_gate(&mut slice, gate.clone()));
         let outcomes = commands.iter().map(|command| slice.decide(command)).collect();
         settle(&mut slice, &self.tasks, &self.director);
         let left = slice.slot_releases();
@@ -244,6 +249,21 @@ impl Rows {
             Recheck::Never => self.recheck = None,
         }
         self.announced.extend(decision.messages);
+        self.offers.retain(|task, _| !changes.withdrawn_offers.contains(task));
+        self.offers.extend(changes.offers.into_iter().map(|offer| (offer.task, offer)));
+        self.check_offers();
+    }
+
+    /// Whatever was decided, exactly the dispatched tasks that workers lease are offered, each at its current attempt.
+    fn check_offers(&self) {
+        let is_offered = |task: &&Task| {
+            let spec = self.graph.spec_at(task.index, task.child);
+            task.state == TaskState::Dispatched && spec.leased
+        };
+        let expected: Vec<_> =
+            self.tasks.values().filter(is_offered).map(|task| (task.index, task.attempt)).collect();
+        let offered: Vec<_> = self.offers.values().map(|offer| (offer.task, offer.attempt)).collect();
+        assert_eq!(offered, expected);
     }
 
     /// How often a task's work was announced.

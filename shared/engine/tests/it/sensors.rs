@@ -2,7 +2,7 @@
 
 use chrono::TimeDelta;
 use ebbflow_engine::{By, Command, Directive, Graph, Operation, Outcome};
-use model::message::{TaskResult, Watch};
+use model::message::{PollTarget, TaskResult};
 use model::{ErrorClass, Failure, Instant, Message, Pacing, TaskIndex, TaskKind, TimerKind, Workflow};
 use serde_json::json;
 
@@ -28,7 +28,7 @@ fn sensor(change: impl Fn(&mut Pacing)) -> Workflow {
 }
 
 fn looking(change: impl Fn(&mut Pacing)) -> Rows {
-    Rows::directed(sensor(change), |_: &Graph, _| Directive::Watch)
+    Rows::directed(sensor(change), |_: &Graph, _| Directive::Poll)
 }
 
 fn wake(rows: &mut Rows, kind: TimerKind) -> Outcome {
@@ -43,16 +43,16 @@ fn report(rows: &mut Rows, attempt: u32, result: TaskResult) -> Outcome {
 /// For which attempts someone was asked to look.
 fn asked(rows: &Rows) -> Vec<u32> {
     let looks = rows.announced.iter().filter_map(|message| match message {
-        Message::PollDue(due) => match &due.watch {
-            Watch::Task { attempt, .. } => Some(*attempt),
-            Watch::Trigger { .. } => None,
+        Message::PollDue(due) => match &due.target {
+            PollTarget::Task { attempt, .. } => Some(*attempt),
+            PollTarget::Trigger { .. } => None,
         },
         _ => None,
     });
     looks.collect()
 }
 
-/// When the next look is due, in seconds from the beginning.
+/// When the next poll is due, in seconds from the beginning.
 fn next_poll(rows: &Rows, began: Instant) -> i64 {
     // Of two of one kind, the later one stands.
     let timer = rows.timers.iter().rfind(|timer| timer.kind == TimerKind::Sleep).unwrap();
@@ -74,7 +74,7 @@ fn a_sensor_sleeps_between_looks_that_grow_apart_and_holds_no_place() {
     assert_eq!(rows.stand(), "look=sleeping after=pending run=running");
 }
 
-fn looked(rows: &mut Rows, attempt: u32, failure: Option<&str>) -> Outcome {
+fn polled(rows: &mut Rows, attempt: u32, failure: Option<&str>) -> Outcome {
     let failure = failure.map(Failure::transient);
     rows.decide(&Command::Polled { task: SENSOR, attempt, failure })
 }
@@ -82,23 +82,23 @@ fn looked(rows: &mut Rows, attempt: u32, failure: Option<&str>) -> Outcome {
 #[test]
 fn why_a_look_failed_is_noted_once_until_it_is_otherwise() {
     let mut rows = looking(|_| {});
-    assert_eq!(looked(&mut rows, 1, None), Outcome::Stale, "there was nothing to see, as ever");
-    assert_eq!(looked(&mut rows, 2, Some("refused")), Outcome::Stale, "another attempt");
-    assert_eq!(looked(&mut rows, 1, Some("refused")), Outcome::Applied);
-    assert_eq!(looked(&mut rows, 1, Some("refused")), Outcome::Stale, "nothing changed");
-    assert_eq!(looked(&mut rows, 1, Some("reset")), Outcome::Applied);
+    assert_eq!(polled(&mut rows, 1, None), Outcome::Stale, "there was nothing to see, as ever");
+    assert_eq!(polled(&mut rows, 2, Some("refused")), Outcome::Stale, "another attempt");
+    assert_eq!(polled(&mut rows, 1, Some("refused")), Outcome::Applied);
+    assert_eq!(polled(&mut rows, 1, Some("refused")), Outcome::Stale, "nothing changed");
+    assert_eq!(polled(&mut rows, 1, Some("reset")), Outcome::Applied);
     assert_eq!(rows.stand(), "look=sleeping after=pending run=running");
     // The next poll knows that this one failed, so it reports when the source is back.
     rows.announced.clear();
     wake(&mut rows, TimerKind::Sleep);
-    let told = |message: &Message| matches!(message, Message::PollDue(due) if matches!(due.watch, Watch::Task { failed: true, .. }));
-    assert!(rows.announced.iter().any(told));
-    assert_eq!(looked(&mut rows, 1, None), Outcome::Applied);
-    assert_eq!(looked(&mut rows, 1, Some("refused")), Outcome::Applied);
+    let notes_failure = |message: &Message| matches!(message, Message::PollDue(due) if matches!(due.target, PollTarget::Task { failed: true, .. }));
+    assert!(rows.announced.iter().any(notes_failure));
+    assert_eq!(polled(&mut rows, 1, None), Outcome::Applied);
+    assert_eq!(polled(&mut rows, 1, Some("refused")), Outcome::Applied);
     wake(&mut rows, TimerKind::Timeout);
     let failure = rows.tasks[&SENSOR].failure.clone().unwrap();
-    assert_eq!(failure.message, "what it waited for did not come in time; its last look failed: refused");
-    assert_eq!(looked(&mut rows, 1, None), Outcome::Stale, "it has ended");
+    assert_eq!(failure.message, "timed out while waiting; its last poll failed: refused");
+    assert_eq!(polled(&mut rows, 1, None), Outcome::Stale, "it has ended");
 }
 
 #[test]

@@ -11,7 +11,7 @@ const FIRST: TaskIndex = TaskIndex(0);
 const SECOND: TaskIndex = TaskIndex(1);
 
 #[test]
-fn a_task_that_finds_no_place_stays_queued_until_it_is_granted_one() {
+fn a_task_that_finds_no_slot_stays_queued_until_it_is_granted_one() {
     let mut rows = Rows::of(testkit::workflow("a -> b"));
     rows.full = true;
     rows.play(&Happened::Ok("a", 1));
@@ -93,7 +93,7 @@ fn a_recheck_asks_again_for_those_who_wait() {
 }
 
 #[test]
-fn a_task_that_is_cleared_gives_back_its_place_or_leaves_its_line() {
+fn a_task_that_is_cleared_gives_back_its_slot_or_leaves_its_wait_queue() {
     let mut rows = Rows::of(testkit::workflow("a"));
     rows.play(&Happened::Claim("a", 1));
     assert_eq!(clear(&mut rows, "a"), Outcome::Applied);

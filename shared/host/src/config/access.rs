@@ -8,6 +8,7 @@ use auth::{
 use serde::Deserialize;
 
 use super::{Reader, TokenConfig};
+use crate::Secrets;
 
 /// Requests a second: far more than a person sends, and less than overloads an instance.
 const DEFAULT_RATE: u32 = 1_000;
@@ -127,6 +128,14 @@ fn admins(accounts: &str) -> Result<Policy, Vec<String>> {
 }
 
 impl Reader<'_> {
+    /// The secrets of workflows.
+    pub(super) fn secrets(&mut self) -> Secrets {
+        Secrets::from_env(self.environment).unwrap_or_else(|problems| {
+            self.problems.extend(problems);
+            Secrets::default()
+        })
+    }
+
     pub(super) fn api(&mut self) -> Option<ApiConfig> {
         let audience = self.optional("EBB_API_AUDIENCE")?;
         let mut issuers = vec![IssuerConfig {

@@ -1,7 +1,11 @@
-//! How long the platform lets requests and attempts take.
+//! How long the platform lets requests and attempts take, and how many connections to the database there are.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
+
+use model::message::CALLBACK_QUEUE;
+use model::{InstalledQueue, Queues};
+use store::Connections;
 
 use super::{Config, Reader};
 
@@ -14,9 +18,18 @@ impl Config {
         self.request_seconds.map(|seconds| Duration::from_secs(usable(seconds).into()))
     }
 
-    /// How many seconds an attempt may take on each queue that has a limit.
-    pub fn attempt_seconds(&self) -> BTreeMap<String, u32> {
-        self.queue_seconds.iter().map(|(queue, seconds)| (queue.clone(), usable(*seconds))).collect()
+    /// The queues of the installation, with how many seconds an attempt may take on each that has a limit.
+    pub fn queues(&self) -> Queues {
+        let usable = |queue: &InstalledQueue| match queue {
+            InstalledQueue::Service(seconds) => InstalledQueue::Service(seconds.map(usable)),
+            InstalledQueue::Pool => InstalledQueue::Pool,
+        };
+        match &self.listed_queues {
+            Some(listed) => {
+                Queues::listed(listed.iter().map(|(name, queue)| (name.clone(), usable(queue))).collect())
+            }
+            None => Queues::default(),
+        }
     }
 }
 
@@ -25,6 +38,16 @@ fn usable(seconds: u32) -> u32 {
 }
 
 impl Reader<'_> {
+    pub(super) fn connections(&mut self) -> Connections {
+        let max = self.number("EBB_DATABASE_CONNECTIONS", 5);
+        let default = Connections::IDLE_TIMEOUT.as_secs() as u32;
+        let idle_seconds: u32 = self.number("EBB_DATABASE_IDLE_SECONDS", default);
+        if idle_seconds == 0 {
+            self.problems.push("EBB_DATABASE_IDLE_SECONDS must be at least 1".into());
+        }
+        Connections { max, idle_timeout: Duration::from_secs(idle_seconds.into()) }
+    }
+
     pub(super) fn request_seconds(&mut self) -> Option<u32> {
         let text = self.optional("EBB_REQUEST_SECONDS")?;
         let seconds = limit(&text);
@@ -35,19 +58,35 @@ impl Reader<'_> {
         seconds
     }
 
-    pub(super) fn queue_seconds(&mut self) -> BTreeMap<String, u32> {
-        let text = self.optional("EBB_QUEUE_SECONDS").unwrap_or_default();
-        let mut limits = BTreeMap::new();
+    pub(super) fn listed_queues(&mut self) -> Option<BTreeMap<String, InstalledQueue>> {
+        let text = self.optional("EBB_QUEUES")?;
+        let mut queues = BTreeMap::new();
         for entry in text.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
-            let read = entry.split_once('=').and_then(|(queue, seconds)| Some((queue, limit(seconds)?)));
+            let read =
+                entry.split_once('=').and_then(|(name, kind)| Some((name.trim(), queue(kind.trim())?)));
             match read {
-                Some((queue, seconds)) => drop(limits.insert(queue.to_owned(), seconds)),
+                Some((name, queue)) => drop(queues.insert(name.to_owned(), queue)),
                 None => self.problems.push(format!(
-                    "EBB_QUEUE_SECONDS: `{entry}` is not of the form QUEUE=SECONDS with more than {MARGIN_SECONDS} seconds"
+                    "EBB_QUEUES: `{entry}` is not of the form QUEUE=pool, QUEUE=service or QUEUE=SECONDS with more than \
+                     {MARGIN_SECONDS} seconds"
                 )),
             }
         }
-        limits
+        if !matches!(queues.get(CALLBACK_QUEUE), Some(InstalledQueue::Service(_))) {
+            self.problems.push(format!(
+                "EBB_QUEUES lists no service for the queue `{CALLBACK_QUEUE}`, which executes callbacks and tasks that name no queue: \
+                 add {CALLBACK_QUEUE}=SECONDS"
+            ));
+        }
+        Some(queues)
+    }
+}
+
+fn queue(kind: &str) -> Option<InstalledQueue> {
+    match kind {
+        "pool" => Some(InstalledQueue::Pool),
+        "service" => Some(InstalledQueue::Service(None)),
+        seconds => limit(seconds).map(|seconds| InstalledQueue::Service(Some(seconds))),
     }
 }
 
@@ -58,6 +97,8 @@ fn limit(text: &str) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
+    use model::QueueKind;
+
     use super::super::tests::read;
     use super::*;
 
@@ -65,21 +106,44 @@ mod tests {
         [("DATABASE_URL", "postgres://x/y"), ("EBB_PROJECT", "p"), ("EBB_PUSH_AUTH", "none")];
 
     #[test]
+    fn connections_are_closed_after_a_minute_or_as_configured() {
+        assert_eq!(read(&BASE).unwrap().database_connections, Connections::at_most(5));
+        let given = [("EBB_DATABASE_CONNECTIONS", "7"), ("EBB_DATABASE_IDLE_SECONDS", "3")];
+        let read_given = read(&[&BASE[..], &given].concat()).unwrap().database_connections;
+        assert_eq!(read_given, Connections { max: 7, idle_timeout: Duration::from_secs(3) });
+        let problems = read(&[&BASE[..], &[("EBB_DATABASE_IDLE_SECONDS", "0")]].concat()).unwrap_err();
+        assert!(problems.to_string().contains("EBB_DATABASE_IDLE_SECONDS"), "{problems}");
+    }
+
+    #[test]
     fn work_ends_before_the_platform_ends_it() {
         let unlimited = read(&BASE).unwrap();
-        assert_eq!((unlimited.request_limit(), unlimited.attempt_seconds().len()), (None, 0));
-        let given = [("EBB_REQUEST_SECONDS", "600"), ("EBB_QUEUE_SECONDS", "heavy=3600, light=600")];
+        assert_eq!((unlimited.request_limit(), unlimited.queues()), (None, Queues::default()));
+        let given = [
+            ("EBB_REQUEST_SECONDS", "600"),
+            ("EBB_QUEUES", "heavy=3600, light=600, gpu = pool, own=service"),
+        ];
         let limited = read(&[&BASE[..], &given].concat()).unwrap();
         assert_eq!(limited.request_limit(), Some(Duration::from_secs(585)));
-        let queues = limited.attempt_seconds();
-        assert_eq!(queues, BTreeMap::from([("heavy".into(), 3585), ("light".into(), 585)]));
+        let queues = limited.queues();
+        assert_eq!(queues.names(), ["gpu", "heavy", "light", "own"]);
+        let seconds = ["heavy", "light", "gpu", "own"].map(|name| queues.attempt_seconds(name));
+        assert_eq!(seconds, [Some(3585), Some(585), None, None]);
+        let kinds = ["light", "gpu", "own"].map(|name| queues.kind(name).unwrap());
+        assert_eq!(kinds, [QueueKind::Service, QueueKind::Pool, QueueKind::Service]);
     }
 
     #[test]
     fn a_limit_that_leaves_no_time_is_rejected() {
-        let given = [("EBB_REQUEST_SECONDS", "15"), ("EBB_QUEUE_SECONDS", "heavy,light=9,a=x")];
+        let given = [("EBB_REQUEST_SECONDS", "15"), ("EBB_QUEUES", "heavy,light=9,a=x")];
         let problems = read(&[&BASE[..], &given].concat()).unwrap_err().to_string();
-        for part in ["EBB_REQUEST_SECONDS is `15`", "`heavy`", "`light=9`", "`a=x`"] {
+        for part in [
+            "EBB_REQUEST_SECONDS is `15`",
+            "`heavy`",
+            "`light=9`",
+            "`a=x`",
+            "no service for the queue `light`",
+        ] {
             assert!(problems.contains(part), "{part} is missing in:\n{problems}");
         }
     }

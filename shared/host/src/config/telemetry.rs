@@ -1,6 +1,7 @@
 //! Where metrics and spans go.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use model::Topic;
 
 use super::{Environment, Reader};
 
@@ -13,8 +14,12 @@ pub struct OtlpConfig {
     pub headers: HeaderMap,
     /// `EBB_OTLP_AUTH`: how to authenticate besides these headers.
     pub auth: OtlpAuth,
+    /// `EBB_TOPIC_PREFIX`: the name of the installation, by which its metrics differ from those of others in the same project.
+    pub installation: String,
     /// `EBB_PROJECT`: the project that metrics and spans belong to.
     pub project: Option<String>,
+    /// `EBB_REGION`: where this process runs, which Google's endpoint requires of metrics.
+    pub region: Option<String>,
 }
 
 /// How to authenticate to a collector.
@@ -47,8 +52,19 @@ impl Reader<'_> {
             }
         };
         let headers = self.otlp_headers();
-        let project = self.optional("EBB_PROJECT");
-        Some(OtlpConfig { endpoint: self.http_url("EBB_OTLP_ENDPOINT")?, headers, auth, project })
+        let (project, region) = (self.optional("EBB_PROJECT"), self.optional("EBB_REGION"));
+        if auth == OtlpAuth::Google && region.is_none() {
+            let problem = "EBB_OTLP_AUTH=google needs EBB_REGION, such as us-central1: Google rejects metrics without it";
+            self.problems.push(problem.into());
+        }
+        let installation = self.topic_prefix();
+        let endpoint = self.http_url("EBB_OTLP_ENDPOINT")?;
+        Some(OtlpConfig { endpoint, headers, auth, installation, project, region })
+    }
+
+    /// What the names of everything that belongs to this installation begin with.
+    pub(super) fn topic_prefix(&self) -> String {
+        self.optional("EBB_TOPIC_PREFIX").unwrap_or_else(|| Topic::DEFAULT_PREFIX.to_owned())
     }
 
     fn otlp_headers(&mut self) -> HeaderMap {
@@ -95,5 +111,16 @@ mod tests {
         let problems = read(&bad).unwrap_err();
         assert!(problems.contains("entry 2") && problems.contains("`aws`"), "{problems}");
         assert!(!problems.contains("s3cret"), "{problems}");
+    }
+
+    #[test]
+    fn metrics_for_google_need_a_region() {
+        let google = [("EBB_OTLP_ENDPOINT", "https://collector"), ("EBB_OTLP_AUTH", "google")];
+        assert!(read(&google).unwrap_err().contains("EBB_REGION"));
+        let config = read(&[google[0], google[1], ("EBB_REGION", "us-central1")]).unwrap().unwrap();
+        assert_eq!(config.region.as_deref(), Some("us-central1"));
+        assert_eq!(config.installation, "ebbflow");
+        let other = [google[0], ("EBB_TOPIC_PREFIX", "ebbflow-test")];
+        assert_eq!(read(&other).unwrap().unwrap().installation, "ebbflow-test");
     }
 }

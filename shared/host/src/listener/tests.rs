@@ -1,17 +1,18 @@
+use std::sync::LazyLock;
+
+use axum::body::Bytes;
 use axum::routing::{get, post};
 use futures::future;
+use testkit::{DEADLINE, within_deadline};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::*;
 
-/// The time after which an event counts as never happening.
-const DEADLINE: Duration = Duration::from_secs(120);
-
-async fn within_deadline<T>(what: &str, event: impl Future<Output = T>) -> T {
-    tokio::time::timeout(DEADLINE, event).await.expect(what)
-}
+/// Limits that no client of a test reaches.
+const LENIENT: Limits =
+    Limits { connections: MAX_CONNECTIONS, kept: MAX_KEPT, head: DEADLINE, body: DEADLINE, part: DEADLINE };
 
 struct Server {
     address: SocketAddr,
@@ -21,15 +22,16 @@ struct Server {
 
 impl Server {
     async fn start(head: Duration) -> Self {
-        Self::within(Limits { connections: MAX_CONNECTIONS, head, body: DEADLINE }).await
+        Self::within(Limits { head, ..LENIENT }).await
     }
 
     async fn within(limits: Limits) -> Self {
         let origin = |ConnectInfo(from): ConnectInfo<SocketAddr>| async move { from.ip().to_string() };
         let echo = |body: Body| async move { crate::read_body(body, 10).await.map(|_| "read") };
         let drain = |body: Body| async move { crate::read_body(body, usize::MAX).await.map(|_| "read") };
+        let router = Router::new().route("/", get(origin)).route("/echo", post(echo));
         let router =
-            Router::new().route("/", get(origin)).route("/echo", post(echo)).route("/drain", post(drain));
+            router.route("/drain", post(drain)).route("/endless", get(endless)).route("/large", get(large));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel();
@@ -71,12 +73,7 @@ async fn a_request_with_an_endless_head_times_out() {
 
 #[tokio::test]
 async fn a_request_with_an_endless_body_times_out_and_others_are_served() {
-    let server = Server::within(Limits {
-        connections: MAX_CONNECTIONS,
-        head: DEADLINE,
-        body: Duration::from_millis(200),
-    })
-    .await;
+    let server = Server::within(Limits { body: Duration::from_millis(200), ..LENIENT }).await;
     let sized = "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nx";
     let chunked = "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n";
     for beginning in [sized, chunked] {
@@ -89,12 +86,7 @@ async fn a_request_with_an_endless_body_times_out_and_others_are_served() {
 
 #[tokio::test]
 async fn a_trickle_of_bytes_does_not_extend_the_timeout() {
-    let server = Server::within(Limits {
-        connections: MAX_CONNECTIONS,
-        head: DEADLINE,
-        body: Duration::from_millis(200),
-    })
-    .await;
+    let server = Server::within(Limits { body: Duration::from_millis(200), ..LENIENT }).await;
     let mut socket = TcpStream::connect(server.address).await.unwrap();
     let head = b"POST /drain HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";
     socket.write_all(head).await.unwrap();
@@ -170,7 +162,7 @@ async fn a_shutdown_does_not_wait_for_idle_connections() {
 
 #[tokio::test]
 async fn idle_connections_beyond_the_limit_keep_nobody_waiting() {
-    let server = Server::within(Limits { connections: 20, head: DEADLINE, body: DEADLINE }).await;
+    let server = Server::within(Limits { connections: 20, ..LENIENT }).await;
     let unfinished = "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nx";
     let mut idle = Vec::new();
     for number in 0..110 {
@@ -189,4 +181,128 @@ async fn idle_connections_beyond_the_limit_keep_nobody_waiting() {
         rest
     });
     assert!(closed.await.is_empty() && open > 20);
+}
+
+/// How many responses without an end are over.
+static GIVEN_UP: LazyLock<watch::Sender<u32>> = LazyLock::new(|| watch::Sender::new(0));
+
+struct Endless;
+
+impl Drop for Endless {
+    fn drop(&mut self) {
+        GIVEN_UP.send_modify(|count| *count += 1);
+    }
+}
+
+/// A response without an end.
+async fn endless() -> Body {
+    let chunk = Bytes::from(vec![b'x'; 64 * 1024]);
+    Body::from_stream(stream::unfold(Endless, move |endless| {
+        let chunk = chunk.clone();
+        async move { Some((Ok::<_, Infallible>(chunk), endless)) }
+    }))
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_read_is_given_up_and_others_are_served() {
+    let server = Server::within(Limits { part: Duration::from_millis(200), ..LENIENT }).await;
+    let mut ended = GIVEN_UP.subscribe();
+    let mut sockets = Vec::new();
+    for _ in 0..20 {
+        let mut socket = TcpStream::connect(server.address).await.unwrap();
+        socket.write_all(b"GET /endless HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+        sockets.push(socket);
+    }
+    let all = sockets.len() as u32;
+    within_deadline("they are given up", ended.wait_for(|count| *count == all)).await.unwrap();
+    server.is_up().await;
+}
+
+const MIB: usize = 1024 * 1024;
+
+/// The size of a large response: more than the systems of both sides keep.
+const LARGE: usize = 8 * MIB;
+
+/// A large response; the number of them in memory is known.
+struct Large(Vec<u8>);
+
+static LARGE_ONES: LazyLock<watch::Sender<usize>> = LazyLock::new(|| watch::Sender::new(0));
+
+impl AsRef<[u8]> for Large {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Drop for Large {
+    fn drop(&mut self) {
+        LARGE_ONES.send_modify(|count| *count -= 1);
+    }
+}
+
+async fn large() -> Body {
+    LARGE_ONES.send_modify(|count| *count += 1);
+    Body::from(Bytes::from_owner(Large((0..LARGE).map(|at| at as u8).collect())))
+}
+
+#[tokio::test]
+async fn responses_that_are_not_read_take_a_limited_amount_of_memory() {
+    let server = Server::within(Limits { kept: 3 * LARGE, part: 10 * DEADLINE, ..LENIENT }).await;
+    let request = b"GET /large HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    let (mut sockets, mut in_memory) = (Vec::new(), LARGE_ONES.subscribe());
+    for number in 1..=10 {
+        let mut socket = TcpStream::connect(server.address).await.unwrap();
+        socket.write_all(request).await.unwrap();
+        // Its response has begun, and is not read any further.
+        socket.read_exact(&mut [0; 12]).await.unwrap();
+        sockets.push(socket);
+        let bounded = in_memory.wait_for(|count| *count == number.min(3));
+        within_deadline("only three are kept", bounded).await.unwrap();
+    }
+    let mut first = Vec::new();
+    let _ = within_deadline("the slowest are closed", sockets[0].read_to_end(&mut first)).await;
+    assert!(first.len() < LARGE, "{} bytes", first.len());
+    let mut socket = TcpStream::connect(server.address).await.unwrap();
+    socket.write_all(request).await.unwrap();
+    let mut answer = Vec::new();
+    within_deadline("a client that reads gets all of it", socket.read_to_end(&mut answer)).await.unwrap();
+    let body = &answer[answer.len() - LARGE..];
+    assert!(body.iter().enumerate().all(|(at, byte)| *byte == at as u8));
+    drop(sockets);
+    within_deadline("nothing is left", in_memory.wait_for(|count| *count == 0)).await.unwrap();
+}
+
+#[tokio::test]
+async fn requests_that_never_end_take_a_limited_amount_of_memory() {
+    let server = Server::within(Limits { kept: 4 * MIB, body: 10 * DEADLINE, ..LENIENT }).await;
+    let head = format!("POST /drain HTTP/1.1\r\nHost: x\r\nContent-Length: {MIB}\r\n\r\n");
+    let mut sockets = Vec::new();
+    for _ in 0..10 {
+        let mut socket = TcpStream::connect(server.address).await.unwrap();
+        socket.write_all(head.as_bytes()).await.unwrap();
+        // The last byte never comes.
+        let _ = socket.write_all(&vec![b'x'; MIB - 1]).await;
+        sockets.push(socket);
+    }
+    for slow in &mut sockets[..4] {
+        let mut rest = Vec::new();
+        let _ = within_deadline("the slowest are closed", slow.read_to_end(&mut rest)).await;
+        assert!(rest.is_empty());
+    }
+    let mut socket = TcpStream::connect(server.address).await.unwrap();
+    let whole = [head.replace("Host", "Connection: close\r\nHost").into_bytes(), vec![b'x'; MIB]].concat();
+    socket.write_all(&whole).await.unwrap();
+    let mut answer = String::new();
+    within_deadline("a client that is not slow is served", socket.read_to_string(&mut answer)).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("read"), "{answer}");
+}
+
+#[tokio::test]
+async fn the_system_keeps_little_for_a_client_that_does_not_read() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let _client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+    let (stream, _) = listener.accept().await.unwrap();
+    bound_send_buffer(&stream);
+    // Linux doubles it for its own bookkeeping, and does not let it grow from then on.
+    assert!(SockRef::from(&stream).send_buffer_size().unwrap() <= 2 * SEND_BUFFER);
 }

@@ -37,14 +37,14 @@ const fn histogram(name: &'static str, labels: &'static [&'static str], help: &'
 }
 
 /// All metrics. Those about the whole store (from `ebbflow_runs` on) are exported by the sweep alone.
-pub const METRICS: [Metric; 31] = [
+pub const METRICS: [Metric; 32] = [
     counter("ebbflow_http_requests_total", &["path", "status"], "HTTP requests."),
     histogram("ebbflow_http_request_seconds", &["path"], "Duration of HTTP requests."),
     histogram("ebbflow_delivery_seconds", &["type"], "Time from a message's publication to its delivery."),
     counter("ebbflow_runs_started_total", &[], "Runs created."),
     counter("ebbflow_runs_ended_total", &["workflow", "state"], "Runs that reached a final state."),
     histogram("ebbflow_run_seconds", &[], "Time from a run's creation to its end."),
-    counter("ebbflow_tasks_ended_total", &["state"], "Tasks that reached a final state."),
+    counter("ebbflow_tasks_ended_total", &["kind", "state"], "Tasks that reached a final state, by type."),
     histogram("ebbflow_task_seconds", &[], "Time from the start of a task's last attempt to its end."),
     counter("ebbflow_attempts_total", &["kind", "outcome"], "Attempts run by this worker."),
     histogram("ebbflow_attempt_seconds", &["kind"], "Duration of attempts."),
@@ -62,9 +62,10 @@ pub const METRICS: [Metric; 31] = [
     ),
     counter("ebbflow_dead_letters_total", &[], "Dead-lettered messages."),
     counter("ebbflow_heartbeats_missed_total", &[], "Heartbeats that a worker could not send."),
+    counter("ebbflow_attempts_not_taken_total", &[], "Attempts that no worker took in time."),
     counter("ebbflow_attempts_lost_total", &[], "Attempts lost with dead workers."),
     counter("ebbflow_findings_total", &["fault"], "Inconsistencies found by inspections."),
-    gauge("ebbflow_breakers_open", &[], "Hosts whose circuit breaker is open."),
+    gauge("ebbflow_breakers_open", &[], "Tasks and hosts whose circuit breaker is open."),
     gauge("ebbflow_runs", &["state"], "Unfinished runs."),
     gauge("ebbflow_tasks", &["tenant", "state"], "Tasks of unfinished runs."),
     gauge("ebbflow_queue_depth", &["tenant"], "Tasks that are ready and not claimed."),

@@ -1,5 +1,8 @@
 //! Metrics and spans for a collector: OTLP over HTTP, as JSON.
 
+mod pace;
+
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -17,6 +20,7 @@ use super::registry::{self, BOUNDS, Family, Labels};
 use crate::config::{OtlpAuth, OtlpConfig};
 use crate::database_login::{AccessTokens, Passwords};
 use crate::traces::{self, SpanBuffer};
+use pace::{Due, Pace};
 
 /// How often metrics are sent.
 const METRICS_INTERVAL: TimeDelta = TimeDelta::seconds(60);
@@ -25,6 +29,15 @@ const METRICS_INTERVAL: TimeDelta = TimeDelta::seconds(60);
 const SPANS_INTERVAL: TimeDelta = TimeDelta::seconds(5);
 
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long a response waits for the collector.
+const RESPONSE_DELAY: Duration = Duration::from_secs(2);
+
+/// A process that continues this much too late had no CPU.
+const LATE: TimeDelta = TimeDelta::seconds(5);
+
+/// Google's endpoint accepts no more points in one request.
+const MAX_POINTS: usize = 200;
 
 /// OTLP's aggregation temporality of totals since the process started.
 const CUMULATIVE: u32 = 2;
@@ -40,9 +53,9 @@ pub struct Exporter {
     resource: Resource,
     since: Instant,
     spans: &'static SpanBuffer,
-    /// The number of requests in progress, and when metrics and spans were sent last.
+    /// The number of requests in progress.
     requests: AtomicUsize,
-    sent_at: Mutex<Instant>,
+    pace: Mutex<Pace>,
 }
 
 /// What metrics and spans are about: this process.
@@ -50,13 +63,21 @@ pub(crate) struct Resource(Vec<(&'static str, String)>);
 
 impl Resource {
     /// Each instance of a function is one, so that their totals are added up and not mistaken for each other.
-    pub(crate) fn new(service: &str, project: Option<&str>) -> Self {
+    pub(crate) fn new(
+        installation: &str,
+        service: &str,
+        project: Option<&str>,
+        region: Option<&str>,
+    ) -> Self {
         let mut labels = vec![
-            ("service.name", format!("ebbflow-{service}")),
+            ("service.name", format!("{installation}-{service}")),
             ("service.instance.id", uuid::Uuid::now_v7().to_string()),
+            // The label by which queries choose one of several installations in a project.
+            ("cluster", installation.to_owned()),
         ];
-        // Google's endpoint finds the project by it.
+        // Google's endpoint finds the project by the first, and rejects every point without the second.
         labels.extend(project.map(|project| ("gcp.project_id", project.to_owned())));
+        labels.extend(region.map(|region| ("cloud.region", region.to_owned())));
         Self(labels)
     }
 
@@ -77,12 +98,17 @@ impl Exporter {
                 OtlpAuth::Google => Some(Box::new(AccessTokens::of_this_account(SCOPE)?)),
                 OtlpAuth::None => None,
             },
-            resource: Resource::new(service, config.project.as_deref()),
+            resource: Resource::new(
+                &config.installation,
+                service,
+                config.project.as_deref(),
+                config.region.as_deref(),
+            ),
             config: config.clone(),
             since: now,
             spans: traces::start_buffering(),
             requests: AtomicUsize::new(0),
-            sent_at: Mutex::new(now),
+            pace: Mutex::new(Pace::new(now)),
         })
     }
 
@@ -95,20 +121,27 @@ impl Exporter {
         }
         let counted = InProgress::among(&self.requests);
         let response = next.run(request).await;
-        let now = SystemClock.now();
-        let is_due = {
-            let mut sent_at = self.sent_at.lock().unwrap_or_else(PoisonError::into_inner);
-            let is_due = self.requests.load(Ordering::SeqCst) == 1 || *sent_at + SPANS_INTERVAL <= now;
-            if is_due {
-                *sent_at = now;
-            }
-            is_due
-        };
-        if is_due {
-            self.send().await;
+        let is_last = self.requests.load(Ordering::SeqCst) == 1;
+        let due = self.pace(|pace| pace.before_response(is_last, SystemClock.now()));
+        if tokio::time::timeout(RESPONSE_DELAY, self.send_due(due)).await.is_err() {
+            tracing::warn!("The collector does not respond; sending to it pauses");
+            self.pace(|pace| pace.pause(SystemClock.now()));
         }
         drop(counted);
         response
+    }
+
+    async fn send_due(&self, due: Due) {
+        if due.spans {
+            self.send_spans().await;
+        }
+        if due.metrics {
+            self.send_metrics().await;
+        }
+    }
+
+    fn pace<T>(&self, look: impl FnOnce(&mut Pace) -> T) -> T {
+        look(&mut self.pace.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Sends metrics every minute, and spans within a few seconds of their end, for as long as the process runs.
@@ -118,8 +151,13 @@ impl Exporter {
 
     async fn keep_sending_metrics(&self) {
         loop {
-            SystemClock.wait_until(SystemClock.now() + METRICS_INTERVAL).await;
-            self.send_metrics().await;
+            let due_at = SystemClock.now() + METRICS_INTERVAL;
+            SystemClock.wait_until(due_at).await;
+            // After a time without CPU a request has begun, which sends more before its response.
+            let now = SystemClock.now();
+            if now < due_at + LATE && self.pace(|pace| pace.metrics(now)) {
+                self.send_metrics().await;
+            }
         }
     }
 
@@ -140,8 +178,12 @@ impl Exporter {
     }
 
     async fn send_metrics(&self) {
-        let body = request(&super::snapshot(), &self.resource, self.since, SystemClock.now());
-        self.post("metrics", &body).await;
+        for families in portions(super::snapshot()) {
+            let body = request(&families, &self.resource, self.since, SystemClock.now());
+            if !self.post("metrics", &body).await {
+                return;
+            }
+        }
     }
 
     /// Spans that the collector rejects are lost, so that they do not block later ones.
@@ -169,8 +211,40 @@ impl Exporter {
             request = request.bearer_auth(tokens.current().await?);
         }
         let sent = request.send().await.and_then(reqwest::Response::error_for_status);
-        sent.map(drop).map_err(|error| error.to_string())
+        let response: Value = sent.map_err(|error| error.to_string())?.json().await.unwrap_or_default();
+        match rejected(&response["partialSuccess"]) {
+            false => Ok(()),
+            true => Err(format!("it rejected a part of them: {}", response["partialSuccess"])),
+        }
     }
+}
+
+/// Whether a collector that answered with success has rejected some points or spans.
+fn rejected(partial: &Value) -> bool {
+    let count = |field: &str| match &partial[field] {
+        Value::String(text) => text.parse().unwrap_or(0),
+        number => number.as_i64().unwrap_or(0),
+    };
+    count("rejectedDataPoints") > 0 || count("rejectedSpans") > 0
+}
+
+/// The metrics in portions for one request each; at least one, so that an idle instance is seen, too.
+fn portions(families: Vec<Family>) -> Vec<Vec<Family>> {
+    let (mut portions, mut current, mut room) = (Vec::new(), Vec::new(), MAX_POINTS);
+    for Family { metric, series } in families {
+        let mut series = series.into_iter().peekable();
+        while series.peek().is_some() {
+            if room == 0 {
+                portions.push(std::mem::take(&mut current));
+                room = MAX_POINTS;
+            }
+            let part: BTreeMap<_, _> = series.by_ref().take(room).collect();
+            room -= part.len();
+            current.push(Family { metric, series: part });
+        }
+    }
+    portions.push(current);
+    portions
 }
 
 /// Counts a request as in progress, until it is responded to or given up.

@@ -30,7 +30,7 @@ fn both_exports_have_the_same_names_types_labels_and_values() {
     let families = registry.snapshot();
     let (page, request) = (
         prometheus::page(&families),
-        otlp::request(&families, &otlp::Resource::new("sweep", None), at(1), at(2)),
+        otlp::request(&families, &otlp::Resource::new("ebbflow", "sweep", None, None), at(1), at(2)),
     );
     for metric in METRICS {
         let labels: Vec<String> = metric.labels.iter().map(|name| format!("{name}=\"a {name}\"")).collect();
@@ -102,7 +102,8 @@ fn a_histogram_counts_up_to_each_bound_on_the_page_and_between_bounds_for_a_coll
             r#"count{kind="http"} 4"#,
         ]
     );
-    let request = otlp::request(&families, &otlp::Resource::new("sweep", None), at(1), at(2));
+    let request =
+        otlp::request(&families, &otlp::Resource::new("ebbflow", "sweep", None, None), at(1), at(2));
     let point = &exported(&request, "ebbflow_attempt_seconds")["histogram"]["dataPoints"][0];
     let counts = ["1", "1", "0", "0", "0", "0", "1", "0", "0", "0", "0", "0", "0", "1"];
     assert_eq!((&point["bucketCounts"], &point["count"]), (&json!(counts), &json!("4")));
@@ -123,7 +124,8 @@ fn labels_are_escaped_for_prometheus_only() {
     let families = registry.snapshot();
     let page = prometheus::page(&families);
     assert!(page.contains(r#"ebbflow_runs_ended_total{workflow="a \"b\"\\\n",state="failed"} 2"#), "{page}");
-    let request = otlp::request(&families, &otlp::Resource::new("sweep", None), at(1), at(2));
+    let request =
+        otlp::request(&families, &otlp::Resource::new("ebbflow", "sweep", None, None), at(1), at(2));
     let point = &exported(&request, "ebbflow_runs_ended_total")["sum"]["dataPoints"][0];
     assert_eq!(point["attributes"][0]["value"]["stringValue"], workflow);
 }

@@ -6,15 +6,27 @@ use serde_json::json;
 
 use super::*;
 
+fn tenant(name: &str) -> TenantName {
+    TenantName::new(name).unwrap()
+}
+
+/// Writes the file of a tenant's secret.
+fn write(folder: &Path, tenant: &str, name: &str, value: &str) {
+    std::fs::create_dir_all(folder.join(tenant)).unwrap();
+    std::fs::write(folder.join(tenant).join(name), value).unwrap();
+}
+
 #[tokio::test]
 async fn a_secret_is_read_from_its_file_and_the_error_of_a_missing_one_explains_how_to_set_it() {
     let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("api-key"), "s3cret\n").unwrap();
-    let secrets = Secrets::default().with_folder(folder.path().to_owned());
-    let found = secrets.resolve(["api-key".to_owned()].into()).await.unwrap();
+    write(folder.path(), "acme-north", "api-key", "s3cret\n");
+    let (secrets, acme) = (Secrets::default().with_folder(folder.path().to_owned()), tenant("acme-north"));
+    let found = secrets.of(&acme).resolve(["api-key".to_owned()].into()).await.unwrap();
     assert_eq!(found["api-key"], "s3cret");
-    let failure = secrets.resolve(["other-key".to_owned()].into()).await.unwrap_err();
-    assert!(failure.message.contains("EBB_SECRET_OTHER_KEY"), "{}", failure.message);
+    let failure = secrets.of(&acme).resolve(["other-key".to_owned()].into()).await.unwrap_err();
+    for part in ["EBB_SECRET_ACME_NORTH__OTHER_KEY", "`acme-north/other-key`"] {
+        assert!(failure.message.contains(part), "{}", failure.message);
+    }
 }
 
 #[test]
@@ -64,12 +76,12 @@ fn field_names_texts_and_numbers_are_redacted() {
 }
 
 #[tokio::test]
-async fn all_secrets_in_the_folder_are_redacted_unless_they_are_short() {
+async fn all_secrets_in_the_folder_of_a_tenant_are_redacted_unless_they_are_short() {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in [("one", "long-enough\n"), ("two", "short"), ("three", "another-one")] {
-        std::fs::write(folder.path().join(name), text).unwrap();
+        write(folder.path(), "acme", name, text);
     }
-    let all = Secrets::default().with_folder(folder.path().to_owned()).all().await;
+    let all = Secrets::default().with_folder(folder.path().to_owned()).of(&tenant("acme")).all().await;
     let has = |text: &str| all.iter().any(|secret| secret == text);
     assert!(has("long-enough") && has("another-one") && !has("short"), "{all:?}");
 }
@@ -78,14 +90,14 @@ async fn all_secrets_in_the_folder_are_redacted_unless_they_are_short() {
 async fn secrets_in_the_environment_are_resolved_and_redacted() {
     let environment = Environment::from_iter([
         ("DATABASE_URL", "postgres://ebb:p%40ss-word@host/db"),
-        ("EBB_SECRET_API_KEY", "key-of-the-api"),
+        ("EBB_SECRET_ACME__API_KEY", "key-of-the-api"),
         ("EBB_OPERATIONS_TOKEN", "token-of-operators"),
         ("PATH", "postgres://a:not-a-secret@c"),
     ]);
-    let secrets = Secrets::from_env(&environment);
-    let found = secrets.resolve(["api-key".to_owned()].into()).await.unwrap();
+    let (secrets, acme) = (Secrets::from_env(&environment).unwrap(), tenant("acme"));
+    let found = secrets.of(&acme).resolve(["api-key".to_owned()].into()).await.unwrap();
     assert_eq!(found["api-key"], "key-of-the-api");
-    let all = secrets.all().await;
+    let all = secrets.of(&acme).all().await;
     for secret in ["p%40ss-word", "p@ss-word", "key-of-the-api", "token-of-operators"] {
         assert!(all.iter().any(|known| known == secret), "{secret}: {all:?}");
     }
@@ -145,7 +157,11 @@ fn unrelated_text_stays_as_it_is() {
 /// Resolves the secret `name` from a folder, or returns why it cannot be read.
 async fn resolve(folder: &Path, name: &str) -> Result<String, String> {
     let secrets = Secrets::default().with_folder(folder.to_owned());
-    let found = secrets.resolve([name.to_owned()].into()).await.map_err(|failure| failure.message)?;
+    let found = secrets
+        .of(&tenant("acme"))
+        .resolve([name.to_owned()].into())
+        .await
+        .map_err(|failure| failure.message)?;
     Ok(found[name].as_str().unwrap().to_owned())
 }
 
@@ -153,9 +169,20 @@ async fn resolve(folder: &Path, name: &str) -> Result<String, String> {
 async fn a_secret_is_never_looked_up_by_a_path() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("outside"), "outside").unwrap();
-    std::fs::create_dir(folder.path().join("secrets")).unwrap();
-    std::fs::write(folder.path().join("secrets/.hidden"), "hidden").unwrap();
-    for name in ["../outside", "/etc/hostname", "/dev/zero", "a/../../outside", ".hidden", "..", "", "a\0b"] {
+    write(&folder.path().join("secrets"), "acme", ".hidden", "hidden");
+    write(&folder.path().join("secrets"), "other", "key", "of another tenant");
+    for name in [
+        "../other/key",
+        "../../outside",
+        "../outside",
+        "/etc/hostname",
+        "/dev/zero",
+        "a/../../outside",
+        ".hidden",
+        "..",
+        "",
+        "a\0b",
+    ] {
         let why = resolve(&folder.path().join("secrets"), name).await.unwrap_err();
         assert!(why.contains("is not a valid name"), "{name}: {why}");
     }
@@ -164,12 +191,13 @@ async fn a_secret_is_never_looked_up_by_a_path() {
 #[tokio::test]
 async fn only_a_regular_file_of_limited_size_is_a_secret() {
     let folder = tempfile::tempdir().unwrap();
-    let at = |name: &str| folder.path().join(name);
+    let at = |name: &str| folder.path().join("acme").join(name);
+    std::fs::create_dir(at("")).unwrap();
     std::fs::write(at("plain"), "s3cret-text\n").unwrap();
     std::fs::write(at("largest"), "x".repeat(64 * 1024)).unwrap();
     std::fs::write(at("too-large"), "x".repeat(64 * 1024 + 1)).unwrap();
     std::fs::create_dir(at("folder")).unwrap();
-    for (link, target) in [("link", "plain"), ("endless", "/dev/zero"), ("gone", "nothing")] {
+    for (link, target) in [("endless", "/dev/zero"), ("gone", "nothing")] {
         std::os::unix::fs::symlink(target, at(link)).unwrap();
     }
     let pipe = std::process::Command::new("mkfifo").arg(at("pipe")).status().unwrap();
@@ -177,9 +205,8 @@ async fn only_a_regular_file_of_limited_size_is_a_secret() {
     assert_eq!(resolve(folder.path(), "plain").await, Ok("s3cret-text".to_owned()));
     assert_eq!(resolve(folder.path(), "largest").await.unwrap().len(), 64 * 1024);
     for (name, reason) in [
-        ("link", "links are not followed"),
-        ("endless", "links are not followed"),
-        ("gone", "links are not followed"),
+        ("endless", "link out of the folder"),
+        ("gone", "has no secret"),
         ("pipe", "not a regular file"),
         ("folder", "not a regular file"),
         ("too-large", "more than 64 KiB"),
@@ -187,6 +214,107 @@ async fn only_a_regular_file_of_limited_size_is_a_secret() {
         let why = resolve(folder.path(), name).await.unwrap_err();
         assert!(why.contains(reason), "{name}: {why}");
     }
-    let all = Secrets::default().with_folder(folder.path().to_owned()).all().await;
+    let all = Secrets::default().with_folder(folder.path().to_owned()).of(&tenant("acme")).all().await;
     assert_eq!(all.len(), 2, "the others are not read to be redacted, either");
+}
+
+#[tokio::test]
+async fn a_tenant_has_only_its_own_secrets() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), "acme", "file", "file-of-acme");
+    // A file outside the tenants' folders belongs to nobody.
+    std::fs::write(folder.path().join("flat"), "secret-of-nobody").unwrap();
+    let environment = Environment::from_iter([
+        ("EBB_SECRET_ACME__KEY", "key-of-acme"),
+        ("EBB_SECRET_ACME__NORTH__KEY", "north-key-of-acme"),
+        ("EBB_SECRET_ACME_NORTH__KEY", "key-of-acme-north"),
+        ("EBB_SECRET_OTHER__KEY", "key-of-other"),
+    ]);
+    let secrets = Secrets::from_env(&environment).unwrap().with_folder(folder.path().to_owned());
+    let names = ["file", "key", "north__key", "north-key", "acme__key", "_key", "flat", "acme"];
+    for (owner, known) in [
+        ("acme", &["file-of-acme", "key-of-acme", "north-key-of-acme"][..]),
+        ("acme-north", &["key-of-acme-north"]),
+        ("other", &["key-of-other"]),
+        ("default", &[]),
+    ] {
+        let owner = tenant(owner);
+        let mut found = Vec::new();
+        for name in names {
+            let resolved = secrets.of(&owner).resolve([name.to_owned()].into()).await;
+            found.extend(resolved.ok().and_then(|mut resolved| resolved.remove(name)));
+        }
+        assert_eq!(found, known, "{owner}");
+        let mut all = secrets.of(&owner).all().await;
+        all.sort();
+        let mut known = known.to_vec();
+        known.sort_unstable();
+        assert_eq!(all, known, "only its own secrets are redacted for {owner}: others would be an oracle");
+    }
+}
+
+#[test]
+fn a_variable_that_belongs_to_no_tenant_or_is_too_large_is_reported() {
+    let large = "x".repeat(MAX_BYTES + 1);
+    let environment = Environment::from_iter([
+        ("EBB_SECRET_KEY", "a"),
+        ("EBB_SECRET_acme__key", "b"),
+        ("EBB_SECRET___KEY", "c"),
+        ("EBB_SECRET_ACME__", "d"),
+        ("EBB_SECRET_ACME__9", "e"),
+        ("EBB_SECRET_ACME__LARGE", &large),
+        ("EBB_SECRET_ACME__KEY", "f"),
+    ]);
+    let problems = Secrets::from_env(&environment).unwrap_err();
+    assert_eq!(problems.len(), 6, "{problems:?}");
+    assert!(problems.iter().any(|problem| problem.contains("EBB_SECRET_ACME__LARGE has more than 64 KiB")));
+    assert!(problems.iter().any(|problem| problem.contains("EBB_SECRET_DEFAULT__API_KEY")), "{problems:?}");
+}
+
+#[tokio::test]
+async fn links_are_followed_only_inside_the_folder() {
+    let above = tempfile::tempdir().unwrap();
+    let folder = above.path().join("secrets/acme");
+    let link = |target: &str, name: &str| std::os::unix::fs::symlink(target, folder.join(name)).unwrap();
+    // As Kubernetes mounts secrets: one link is exchanged to change all files at once.
+    std::fs::create_dir_all(folder.join("..2026_01")).unwrap();
+    std::fs::create_dir_all(folder.join("..2026_02")).unwrap();
+    std::fs::write(folder.join("..2026_01/token"), "the-first-one\n").unwrap();
+    std::fs::write(folder.join("..2026_02/token"), "the-second-one\n").unwrap();
+    std::fs::write(above.path().join("secrets/outside"), "outside-the-folder").unwrap();
+    link("..2026_01", "..data");
+    link("..data/token", "token");
+    assert_eq!(resolve(folder.parent().unwrap(), "token").await, Ok("the-first-one".to_owned()));
+    link("..2026_02", "next");
+    std::fs::rename(folder.join("next"), folder.join("..data")).unwrap();
+    assert_eq!(resolve(folder.parent().unwrap(), "token").await, Ok("the-second-one".to_owned()));
+    link("./..data/../..2026_01/./token", "winding");
+    assert_eq!(resolve(folder.parent().unwrap(), "winding").await, Ok("the-first-one".to_owned()));
+    let inside = folder.join("token").to_str().unwrap().to_owned();
+    link(&inside, "absolute");
+    link("../outside", "above");
+    link("..data/../../outside", "roundabout");
+    link("../acme/token", "out-and-back");
+    link("/proc/self/environ", "own");
+    std::os::unix::fs::symlink("/etc", folder.join("..2026_02/etc")).unwrap();
+    link("..data/etc/hostname", "through");
+    link("circle", "circle");
+    link("..data", "folder");
+    for (name, reason) in [
+        ("absolute", "link out of the folder"),
+        ("above", "link out of the folder"),
+        ("roundabout", "link out of the folder"),
+        ("out-and-back", "link out of the folder"),
+        ("own", "link out of the folder"),
+        ("through", "link out of the folder"),
+        ("circle", "more than 8 links"),
+        ("folder", "not a regular file"),
+    ] {
+        let why = resolve(folder.parent().unwrap(), name).await.unwrap_err();
+        assert!(why.contains(reason), "{name}: {why}");
+    }
+    let secrets = Secrets::default().with_folder(folder.parent().unwrap().to_owned());
+    let all = secrets.of(&tenant("acme")).all().await;
+    assert!(all.contains(&"the-second-one".to_owned()), "what a link leads to is redacted: {all:?}");
+    assert!(!all.contains(&"outside-the-folder".to_owned()), "{all:?}");
 }

@@ -140,9 +140,9 @@ mod tests {
         let out = Lines::default();
         let writer = out.clone();
         let layer = CloudLayer::new(project.map(str::to_owned), move || writer.clone());
-        // A second subscriber keeps the interest of other tests' call sites from being cached for this one.
-        let _other = tracing::Dispatch::new(tracing_subscriber::registry());
-        tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), work);
+        let subscribed = testkit::subscribe(tracing_subscriber::registry().with(layer));
+        work();
+        drop(subscribed);
         let out = out.0.lock().unwrap();
         out.split(|byte| *byte == b'\n')
             .filter(|line| !line.is_empty())

@@ -13,11 +13,12 @@ use crate::workflow;
 pub(super) fn check(root: &Node, library: &Library<'_>, report: &mut Report<'_>) {
     let skeleton = skeleton(root);
     // A missing field is reported for the whole mapping.
-    let mut wholes = vec![root.at.path.clone()];
+    let mut wholes = vec![root.at.path.to_string()];
     if let Some(Node { data: Data::List(tasks), .. }) = field(&skeleton, "tasks") {
-        wholes.extend(tasks.iter().map(|task| task.at.path.clone()));
+        wholes.extend(tasks.iter().map(|task| task.at.path.to_string()));
     }
     let mut aside = report.aside();
+    aside.allowance.begin();
     workflow::read(&skeleton, library, &mut aside);
     report.take_over(aside, |found| !wholes.contains(&found.path));
 }

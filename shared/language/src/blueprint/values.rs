@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::marker::{self, Marker};
 use super::parameter::Parameter;
+use crate::allowance;
 use crate::diagnostic::Report;
 use crate::node::{Data, Key, Node, Position};
 use crate::suggest;
-use crate::yaml;
 
 /// The value of every parameter that a template may use.
 pub(super) struct Values(BTreeMap<String, Value>);
@@ -16,16 +16,6 @@ struct Value {
     node: Node,
     /// As it is written within a longer text.
     text: String,
-}
-
-/// How many bytes may still be put into one workflow; none once it was too much, so that a short file cannot become
-/// a huge workflow.
-pub(super) struct Allowance(Option<usize>);
-
-impl Default for Allowance {
-    fn default() -> Self {
-        Self(Some(yaml::MAX_BYTES))
-    }
 }
 
 impl Values {
@@ -69,16 +59,14 @@ impl Values {
     }
 
     /// The tree with values instead of markers.
-    pub(super) fn fill(&self, node: &Node, allowance: &mut Allowance, report: &mut Report<'_>) -> Node {
+    pub(super) fn fill(&self, node: &Node, report: &mut Report<'_>) -> Node {
         let data = match &node.data {
             Data::Text(text) if marker::is_in(text) => {
-                return self.fill_text(text, &node.at, allowance, report);
+                return self.fill_text(text, &node.at, report);
             }
-            Data::List(items) => {
-                Data::List(items.iter().map(|item| self.fill(item, allowance, report)).collect())
-            }
+            Data::List(items) => Data::List(items.iter().map(|item| self.fill(item, report)).collect()),
             Data::Map(entries) => {
-                let entry = |(key, node): &(Key, Node)| (key.clone(), self.fill(node, allowance, report));
+                let entry = |(key, node): &(Key, Node)| (key.clone(), self.fill(node, report));
                 Data::Map(entries.iter().map(entry).collect())
             }
             data => data.clone(),
@@ -86,25 +74,17 @@ impl Values {
         Node { data, at: node.at.clone() }
     }
 
-    fn fill_text(
-        &self,
-        text: &str,
-        at: &Position,
-        allowance: &mut Allowance,
-        report: &mut Report<'_>,
-    ) -> Node {
+    fn fill_text(&self, text: &str, at: &Position, report: &mut Report<'_>) -> Node {
         let mut filled = String::new();
         let mut end = 0;
         for marker in marker::find(text) {
             let Some(value) = marker.name().and_then(|name| self.0.get(name)) else { continue };
-            let had_some = allowance.0.is_some();
-            if !allowance.take(value.text.len()) {
-                if had_some {
-                    report_excess(&marker, text, at, report);
-                }
+            let is_all = marker.span == (0..text.len());
+            let bytes = if is_all { allowance::weight(&value.node) } else { value.text.len() };
+            if !report.take(bytes, |report| marker::position(&marker, text, at, report)) {
                 break;
             }
-            if marker.span == (0..text.len()) {
+            if is_all {
                 return value.node.clone();
             }
             filled.push_str(&text[end..marker.span.start]);
@@ -118,13 +98,6 @@ impl Values {
         }
         filled.push_str(&text[end..]);
         Node { data: Data::Text(filled), at: at.clone() }
-    }
-}
-
-impl Allowance {
-    fn take(&mut self, bytes: usize) -> bool {
-        self.0 = self.0.and_then(|left| left.checked_sub(bytes + 1));
-        self.0.is_some()
     }
 }
 
@@ -154,13 +127,6 @@ pub(super) fn check_names<'p>(
         report.add(&key.at, message, Some(hint));
     }
     meant
-}
-
-fn report_excess(marker: &Marker<'_>, text: &str, at: &Position, report: &mut Report<'_>) {
-    let message =
-        format!("the parameters put more than the {} bytes allowed into one workflow", yaml::MAX_BYTES);
-    let hint = Some("keep data elsewhere".to_owned());
-    report.add(&marker::position(marker, text, at, report), message, hint);
 }
 
 fn report_opening(marker: &Marker<'_>, text: &str, at: &Position, report: &mut Report<'_>) {

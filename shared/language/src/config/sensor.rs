@@ -1,6 +1,6 @@
 //! The settings of sensors: what to poll, and how often.
 
-use model::{Instant, Pacing};
+use model::{Instant, Pacing, instant};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -40,7 +40,7 @@ pub struct FileSensor {
     /// A path, or `gs://BUCKET/OBJECT`. In the last part, `*` matches any text.
     pub path: String,
     /// A task only accepts files changed after this instant. A trigger starts again from here when this changes.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "instant::deserialize_option")]
     #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     pub changed_since: Option<Instant>,
     /// Whether only changes count: since the task started, or since the first poll of the trigger.
@@ -107,6 +107,7 @@ impl HttpSensor {
 #[schemars(inline)]
 pub struct TimeSensor {
     /// The instant, RFC 3339.
+    #[serde(deserialize_with = "instant::deserialize")]
     #[schemars(with = "String", extend("format" = "date-time"))]
     pub at: Instant,
 }
@@ -120,6 +121,7 @@ pub struct RunSensor {
     #[schemars(extend("format" = "workflow-name", "pattern" = "^[a-z0-9-]+$"))]
     pub workflow: String,
     /// The logical date of the run, RFC 3339.
+    #[serde(deserialize_with = "instant::deserialize")]
     #[schemars(with = "String", extend("format" = "date-time"))]
     pub logical_date: Instant,
     /// The required state of that run.

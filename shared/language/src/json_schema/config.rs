@@ -3,35 +3,38 @@
 use model::TaskKind;
 use serde_json::{Map, Value, json};
 
+use super::kinds::Kinds;
 use super::values::{or_template, types};
 use crate::names;
 use crate::node::{Data, Node, Position};
 use crate::schema::{self, Extent, scalar};
 use crate::shape::{DURATION, DURATIONS, Shape, described, name as name_shape};
 use crate::suggest::Budget;
-use crate::types::{self, TaskType};
+use crate::types::TaskType;
 
 /// The schemas of all settings, by the names that [`name`] gives them.
-pub(super) fn all(extent: Extent) -> Map<String, Value> {
+pub(super) fn all(extent: Extent, kinds: &Kinds) -> Map<String, Value> {
     let of = |task: &TaskType| {
-        let name = name(task.kind);
+        let name = name(&task.kind);
         let publisher = Publisher { home: format!("#/$defs/{name}"), extent };
-        let description = format!("Settings of `{}`, which {}.", task.kind, task.summary);
+        let description = match &task.kind {
+            TaskKind::Custom(custom) => format!("Settings of `{custom}`: {}", task.summary),
+            built_in => format!("Settings of `{built_in}`, which {}.", task.summary),
+        };
         (name, described(&description, publisher.value(&task.schema)))
     };
-    types::types().iter().map(of).collect()
+    kinds.types().map(of).collect()
 }
 
 /// What the schema of a type's settings is called.
-pub(super) fn name(kind: TaskKind) -> String {
+pub(super) fn name(kind: &TaskKind) -> String {
     format!("{kind}_config")
 }
 
 /// Whether a task of that type cannot do without settings.
-pub(super) fn is_needed(kind: TaskKind) -> bool {
+pub(super) fn is_needed(task: &TaskType) -> bool {
     let nothing = Node { data: Data::Map(Vec::new()), at: Position::default() };
-    let schema = &TaskType::of(kind).schema;
-    !schema::check(schema, &nothing, kind.name(), Extent::Whole, &Budget::default()).is_empty()
+    !schema::check(&task.schema, &nothing, task.kind.name(), Extent::Whole, &Budget::default()).is_empty()
 }
 
 struct Publisher {
@@ -134,10 +137,12 @@ fn format(format: &Value) -> Map<String, Value> {
         "duration" => json!({"pattern": DURATION, "minLength": 1, "examples": DURATIONS}),
         "date-time" => json!({"format": format}),
         "http-url" => json!({"pattern": "^https?://"}),
-        "script-path" => {
+        "script-path" | "requirements-path" => {
             let (name, dot) = (r"(\.{3,}|[^/\\]*[^./\\][^/\\]*)", r"\./+");
             json!({"pattern": format!("^({dot}|{name}/+)*{name}$")})
         }
+        "function" => json!({"pattern": r"^[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*$"}),
+        "python-version" => json!({"pattern": r"^[0-9]{1,3}(\.[0-9]{1,3}){0,2}$", "examples": ["3.12"]}),
         "signal-name" => named(&names::SIGNAL),
         "workflow-name" => named(&names::PLAIN),
         "field-name" => named(&names::FIELD),

@@ -3,9 +3,11 @@
 use serde_json::{Map, Value, json};
 
 use super::draft::Draft;
+use super::kinds::Kinds;
 use super::values::or_nothing;
 use super::{config, shared, task};
 use crate::blueprint::{extends, parameter};
+use crate::breaker::BreakerParts;
 use crate::dependencies;
 use crate::inputs::InputParts;
 use crate::resources::ResourceParts;
@@ -42,15 +44,16 @@ pub(super) fn heir(whole: &Map<String, Value>) -> Map<String, Value> {
 }
 
 /// What [`heir`] refers to, beside what wholes do.
-pub(super) fn heir_parts() -> Value {
-    let mut parts = config::all(Extent::Part);
+pub(super) fn heir_parts(kinds: &Kinds) -> Value {
+    let mut parts = config::all(Extent::Part, kinds);
+    parts.insert("breaker".to_owned(), BreakerParts::schema());
     parts.insert("resources".to_owned(), ResourceParts::schema());
     parts.insert("retry_policy".to_owned(), RetryParts::schema());
-    json!({"$defs": drafts(&HEIR, parts)})
+    json!({"$defs": drafts(&HEIR, parts, kinds)})
 }
 
 /// A workflow template, whose fields are those of a workflow and its own.
-pub(super) fn template(whole: &Map<String, Value>) -> Value {
+pub(super) fn template(whole: &Map<String, Value>, kinds: &Kinds) -> Value {
     let mut properties: Map<String, Value> =
         whole.iter().map(|(name, schema)| (name.clone(), TEMPLATE.value(schema))).collect();
     let name = "The template's name, the same as the file's: lower-case letters, digits and `-`.";
@@ -68,22 +71,22 @@ pub(super) fn template(whole: &Map<String, Value>) -> Value {
     schema["title"] = "Ebbflow workflow template".into();
     schema["description"] =
         "A workflow with parameters, which others extend by `extends: NAME`, a file in `templates/`.".into();
-    let mut parts = shared(Extent::Part);
+    let mut parts = shared(Extent::Part, kinds);
     parts.insert("schedule".to_owned(), schedule::schema());
     parts.insert("depends_on".to_owned(), dependencies::schema());
-    let mut parts = drafts(&TEMPLATE, parts);
+    let mut parts = drafts(&TEMPLATE, parts, kinds);
     parts.insert("parameter".to_owned(), parameter::ParameterParts::schema());
     schema["$defs"] = parts.into();
     schema
 }
 
 /// The parts that are drafts, under the names of the wholes.
-fn drafts(draft: &Draft, parts: Map<String, Value>) -> Map<String, Value> {
+fn drafts(draft: &Draft, parts: Map<String, Value>, kinds: &Kinds) -> Map<String, Value> {
     let mut drafts: Map<String, Value> =
         parts.into_iter().map(|(name, part)| (name, draft.shape(&part))).collect();
     drafts.insert("input".to_owned(), draft.shape(&InputParts::schema()));
-    drafts.insert("child".to_owned(), draft.shape(&task::child()));
-    drafts.insert("task".to_owned(), task::partial(draft));
+    drafts.insert("child".to_owned(), draft.shape(&task::child(kinds)));
+    drafts.insert("task".to_owned(), task::partial(draft, kinds));
     drafts
 }
 

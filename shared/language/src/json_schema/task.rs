@@ -5,20 +5,22 @@ use serde_json::{Map, Value, json};
 
 use super::config;
 use super::draft::Draft;
-use crate::fan::{CHILDRENS, NO_CHILDREN};
+use super::kinds::Kinds;
+use crate::fan::{CHILD_ONLY_SETTINGS, can_be_child};
 use crate::shape::{Record, Shape, described, forbidden, refer, text};
 use crate::task::{ChildParts, EntryParts, OWN_FIELDS, ReusableParts, is_reusable, needed_fields};
+use crate::types::TaskType;
 
 /// An entry of `tasks`: a task of its own, or a reference to a reusable one.
-pub(super) fn entry() -> Value {
-    let mut entry = any_entry();
+pub(super) fn entry(kinds: &Kinds) -> Value {
+    let mut entry = any_entry(kinds);
     entry["allOf"].as_array_mut().into_iter().for_each(|conditions| conditions.push(reference()));
     entry
 }
 
 /// An entry that is merged over an inherited one of its name, or removes it. The inherited one may have the other fields.
-pub(super) fn partial(draft: &Draft) -> Value {
-    let mut entry = draft.shape(&any_entry());
+pub(super) fn partial(draft: &Draft, kinds: &Kinds) -> Value {
+    let mut entry = draft.shape(&any_entry(kinds));
     let remove = described("Removes the task of this name.", json!({"const": true}));
     entry["properties"]["remove"] = remove;
     entry["anyOf"] = json!([{"required": ["name"]}, {"required": ["task"]}]);
@@ -27,24 +29,26 @@ pub(super) fn partial(draft: &Draft) -> Value {
     entry
 }
 
-fn any_entry() -> Value {
+fn any_entry(kinds: &Kinds) -> Value {
     let mut entry = EntryParts::schema();
+    kinds.offer(&mut entry, |_| true);
     entry["anyOf"] = json!([{"required": ["type"]}, {"required": ["task"]}]);
-    entry["allOf"] = TaskKind::ALL.iter().map(|kind| when(*kind, of_type(*kind))).chain([any_of()]).collect();
+    entry["allOf"] = kinds.rules(|_| true, of_type).chain([any_of()]).collect();
     entry
 }
 
 /// What holds for a task once its type is known.
-fn of_type(kind: TaskKind) -> Value {
-    let refused: &[&str] = if kind == TaskKind::FanOut { &CHILDRENS } else { &["task"] };
-    let others = OWN_FIELDS.iter().filter(|(_, owner)| *owner != kind).map(|(field, _)| *field);
+fn of_type(task: &TaskType) -> Value {
+    let kind = &task.kind;
+    let refused: &[&str] = if *kind == TaskKind::FanOut { &CHILD_ONLY_SETTINGS } else { &["task"] };
+    let others = OWN_FIELDS.iter().filter(|(_, owner)| owner != kind).map(|(field, _)| *field);
     let mut properties = forbidden(others.chain(refused.iter().copied()));
     properties.insert("config".to_owned(), refer(&config::name(kind)));
     let mut required = vec!["name"];
     required.extend(needed_fields(kind));
     // A fan-in without dependencies has nothing to aggregate.
-    required.extend((kind == TaskKind::FanIn).then_some("depends_on"));
-    required.extend(config::is_needed(kind).then_some("config"));
+    required.extend((*kind == TaskKind::FanIn).then_some("depends_on"));
+    required.extend(config::is_needed(task).then_some("config"));
     json!({"properties": properties, "required": required})
 }
 
@@ -65,39 +69,33 @@ fn any_of() -> Value {
 }
 
 /// The task that a fan-out runs for each element, or the name of a reusable one.
-pub(super) fn child() -> Value {
+pub(super) fn child(kinds: &Kinds) -> Value {
     let mut child = ChildParts::schema();
+    kinds.offer(&mut child, can_be_child);
     child["anyOf"] = json!([{"required": ["type"]}, {"required": ["task"]}]);
-    let of_type = |kind: TaskKind| {
-        let required: &[&str] = if config::is_needed(kind) { &["config"] } else { &[] };
-        let properties = json!({"config": refer(&config::name(kind)), "task": false});
-        when(kind, json!({"properties": properties, "required": required}))
+    let of_type = |task: &TaskType| {
+        let required: &[&str] = if config::is_needed(task) { &["config"] } else { &[] };
+        let properties = json!({"config": refer(&config::name(&task.kind)), "task": false});
+        json!({"properties": properties, "required": required})
     };
-    child["allOf"] = by_type(|kind| !NO_CHILDREN.contains(&kind), of_type);
+    child["allOf"] = kinds.rules(can_be_child, of_type).collect();
     json!({"anyOf": [text().schema(), child]})
 }
 
 /// A task in a file of its own.
-pub(super) fn reusable() -> Value {
+pub(super) fn reusable(kinds: &Kinds) -> Value {
     let mut reusable = ReusableParts::schema();
+    kinds.offer(&mut reusable, is_reusable);
     let shared = json!({"properties": {"global": {"const": true}}, "required": ["global"]});
     reusable["dependentSchemas"] = json!({"reuse_for_seconds": shared});
-    reusable["allOf"] = by_type(is_reusable, |kind| {
-        let mut properties = Map::from_iter([("config".to_owned(), refer(&config::name(kind)))]);
-        if kind.is_engine_task() {
+    let of_type = |task: &TaskType| {
+        let mut properties = Map::from_iter([("config".to_owned(), refer(&config::name(&task.kind)))]);
+        if task.kind.is_engine_task() {
             // Only the result of a worker can be shared.
             properties.insert("global".to_owned(), json!({"const": false}));
         }
-        when(kind, json!({"properties": properties}))
-    });
+        json!({"properties": properties})
+    };
+    reusable["allOf"] = kinds.rules(is_reusable, of_type).collect();
     reusable
-}
-
-/// The rules of all types that are allowed somewhere.
-fn by_type(allowed: fn(TaskKind) -> bool, rules: impl Fn(TaskKind) -> Value) -> Value {
-    TaskKind::ALL.iter().copied().filter(|kind| allowed(*kind)).map(rules).collect()
-}
-
-fn when(kind: TaskKind, then: Value) -> Value {
-    json!({"if": {"properties": {"type": {"const": kind}}, "required": ["type"]}, "then": then})
 }

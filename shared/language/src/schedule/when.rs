@@ -65,7 +65,7 @@ fn alias(word: Word<'_>, report: &mut Report<'_>) -> Option<&'static str> {
     let known = ALIASES.iter().find(|(alias, _)| alias.eq_ignore_ascii_case(name));
     if known.is_none() {
         let hint = match name.eq_ignore_ascii_case("@reboot") {
-            true => Some("nothing here is ever booted; choose a time".to_owned()),
+            true => Some("`@reboot` is not supported; choose a time".to_owned()),
             false => report.suggest(name, ALIASES.iter().map(|(alias, _)| *alias)),
         };
         report.add(word.at, format!("there is no cron pattern `{name}`"), hint);

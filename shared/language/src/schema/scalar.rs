@@ -4,6 +4,7 @@ use model::ScriptPath;
 use model::instant::{self, InvalidInstant};
 use serde_json::Value;
 
+use crate::config;
 use crate::duration::Duration;
 use crate::names;
 use crate::node::{Data, Node};
@@ -45,11 +46,18 @@ fn wrong_type(schema: &Value, node: &Node) -> Option<Problem> {
         Data::Number(_) | Data::Bool(_) if wanted.contains(&"string") => {
             Some(format!("put it in quotes: \"{}\"", node.to_json()))
         }
+        Data::Text(text) if template::is_template(text) && wanted.iter().any(|name| is_list(name)) => {
+            Some("write its entries: one template cannot stand for all of them".to_owned())
+        }
         Data::Text(text) if wanted.contains(&"array") => Some(format!("write [{text}]")),
         Data::Number(number) if wanted.contains(&"array") => Some(format!("write [{number}]")),
         _ => None,
     };
     Problem::of(format!("expected {}, found {}", words.join(" or "), node.describe()), hint)
+}
+
+fn is_list(name: &str) -> bool {
+    matches!(name, "array" | "object")
 }
 
 fn is_of(name: &str, node: &Node) -> bool {
@@ -84,11 +92,14 @@ fn wrong_word(schema: &Value, node: &Node, budget: &Budget) -> Option<Problem> {
         return None;
     }
     let words = || allowed.iter().filter_map(Value::as_str);
+    let in_words = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let listed: Vec<String> = allowed.iter().filter(|value| !value.is_null()).map(in_words).collect();
+    let listed = suggest::list(listed.iter().map(String::as_str));
     let hint = value.as_str().and_then(|word| {
         let other_case = words().find(|candidate| candidate.eq_ignore_ascii_case(word));
         other_case.or_else(|| budget.nearest(word, words())).map(|near| format!("did you mean `{near}`?"))
     });
-    Problem::of(format!("expected one of {}, found {}", suggest::list(words()), node.describe()), hint)
+    Problem::of(format!("expected one of {listed}, found {}", node.describe()), hint)
 }
 
 fn out_of_range(schema: &Value, node: &Node) -> Option<Problem> {
@@ -110,7 +121,18 @@ fn out_of_range(schema: &Value, node: &Node) -> Option<Problem> {
 /// Whether a setting must be known before anything runs, and so cannot be a template.
 pub(crate) fn is_fixed(schema: &Value) -> bool {
     let format = schema.get("format").and_then(Value::as_str);
-    matches!(format, Some("signal-name" | "expression" | "statement" | "fixed"))
+    matches!(
+        format,
+        Some(
+            "signal-name"
+                | "expression"
+                | "statement"
+                | "function"
+                | "package"
+                | "requirements-path"
+                | "fixed"
+        )
+    )
 }
 
 fn wrong_name(name: &str, rule: &names::Rule) -> Option<Problem> {
@@ -138,15 +160,35 @@ fn wrong_format(schema: &Value, node: &Node) -> Option<Problem> {
         }
         "signal-name" => wrong_name(text, &names::SIGNAL),
         "expression" if template::is_template(text) => {
-            Problem::of("an expression stands without braces".to_owned(), None)
+            Problem::of("an expression is written without braces".to_owned(), None)
         }
         "statement" if template::is_template(text) => {
             let hint = "write `$1` where a value goes, and the value into `params`".to_owned();
             Problem::of("values are bound to a query, never pasted into it".to_owned(), Some(hint))
         }
-        "script-path" => {
+        "package" | "requirements-path" if template::is_template(text) => {
+            let hint = "packages are code: write each of them, or choose with a `switch` between tasks";
+            Problem::of("packages cannot be named by a template".to_owned(), Some(hint.to_owned()))
+        }
+        "script-path" | "requirements-path" => {
             let hint = Some("put the script into that folder, and name it from there".to_owned());
             Problem::of(ScriptPath::new(text).err()?.to_string(), hint)
+        }
+        "function" if text.len() > config::MAX_FUNCTION => {
+            let most = config::MAX_FUNCTION;
+            Problem::of(
+                format!("the name of a function has {} bytes, more than the {most} allowed", text.len()),
+                None,
+            )
+        }
+        "function" if !config::is_function(text) => {
+            let hint =
+                Some("such as `report:build`, for the function `build` in the file `report.py`".to_owned());
+            Problem::of(format!("`{}` is not a function, as `module:function`", text.escape_debug()), hint)
+        }
+        "python-version" if !config::is_python_version(text) => {
+            let hint = Some("such as `\"3.12\"`, in quotes".to_owned());
+            Problem::of(format!("`{}` is not a version of Python", text.escape_debug()), hint)
         }
         "workflow-name" => wrong_name(text, &names::PLAIN),
         "field-name" => wrong_name(text, &names::FIELD),

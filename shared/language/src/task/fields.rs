@@ -1,24 +1,26 @@
 //! The fields of tasks: in a workflow, in a fan-out, and in a file of their own.
 
-use model::{Aggregation, NetworkAccess, TaskKind, Tolerance, TriggerRule};
+use model::{Aggregation, Labels, NetworkAccess, TaskKind, Tolerance, TriggerRule};
 use serde_json::json;
 
+use crate::breaker::BreakerParts;
 use crate::callbacks::Callbacks;
 use crate::dependencies::{self, Dependencies};
 use crate::diagnostic::Report;
 use crate::fan;
+use crate::labels::labels;
 use crate::names;
 use crate::node::Node;
+use crate::queue::{self, NamedQueue};
 use crate::read::{self, Word};
 use crate::resources::{self, ResourceParts};
 use crate::retry::RetryParts;
 use crate::shape::{
-    self, Given, Record, Shape, any, choice, custom, defined, expression, flag, given, node, record, refer,
-    required, signed, text, whole, with_default,
+    self, Given, Record, Shape, any, custom, defined, expression, flag, given, node, record, refer, required,
+    signed, text, whole, with_default,
 };
 use crate::suggest;
 use crate::switch::{self, CaseParts};
-use crate::types::types;
 
 /// The queue of a task that names none.
 pub(super) const DEFAULT_QUEUE: &str = "light";
@@ -31,7 +33,7 @@ const PRIORITIES: std::ops::RangeInclusive<i32> = -100..=100;
 const MAX_REUSE: u32 = 31_536_000;
 
 /// The fields that tasks of one type have, and no others.
-pub(crate) const OWN_FIELDS: [(&str, TaskKind); 6] = [
+pub(crate) const OWN_FIELDS: &[(&str, TaskKind)] = &[
     ("cases", TaskKind::Switch),
     ("for_each", TaskKind::FanOut),
     ("max_parallel", TaskKind::FanOut),
@@ -50,8 +52,17 @@ record! {
         timeout_seconds: u32 = whole(1..=MAX_TIMEOUT),
         /// How long all attempts together may take.
         retry_timeout_seconds: u32 = whole(1..=MAX_RETRY_TIMEOUT),
+        /// Whether a second attempt does no harm after one whose end is unknown, such as after the loss of its worker. `true` allows
+        /// up to three further attempts, `false` allows none; by default, `retry_policy` decides.
+        idempotent: bool = flag(),
+        /// How long a dispatched attempt waits for a worker before it fails as `not_taken`; by default, 600 seconds if no
+        /// living worker can run it.
+        dispatch_timeout_seconds: u32 = whole(1..=MAX_TIMEOUT),
+        /// When failed attempts keep further ones from beginning, in all runs of its workflow; by default, never. Engine tasks such as
+        /// `sleep` have none.
+        breaker: BreakerParts = defined("breaker", shape::record()),
         /// The queue whose workers execute it.
-        queue: String = with_default(plain_name(), DEFAULT_QUEUE),
+        queue: NamedQueue = with_default(queue::named(), DEFAULT_QUEUE),
         /// The pool; tasks of a pool share its slots.
         pool: String = plain_name(),
         /// Where slots are scarce, a higher priority goes first.
@@ -59,14 +70,17 @@ record! {
         /// The maximum amounts that its program may use.
         resources: ResourceParts = defined("resources", shape::record()),
         /// What its program may reach over the network: `shared`, as its worker, or `none`; default `shared`.
-        network: NetworkAccess = choice(resources::NETWORKS),
+        network: NetworkAccess = resources::network(),
+        /// The labels that a worker must have to lease it, such as `{gpu: true}`; its queue is of the kind `pool`.
+        requires: Labels = labels(),
     }
 }
 
 impl Settings {
     /// These settings over others, with the retry policies and resources merged field by field.
     pub(super) fn over(self, other: &Self) -> Self {
-        let policies = [&self.retry_policy, &other.retry_policy].map(|policy| policy.unwrap_or_default());
+        let policies =
+            [&self.retry_policy, &other.retry_policy].map(|policy| policy.clone().unwrap_or_default());
         let [own, others] = policies;
         let resources = [&self.resources, &other.resources].map(|resources| resources.unwrap_or_default());
         let resources = Some(resources[0].or(resources[1]));
@@ -74,7 +88,7 @@ impl Settings {
     }
 }
 
-/// The name of a queue or a pool.
+/// The name of a pool.
 fn plain_name<'n>() -> impl Shape<'n, Value = String> {
     let name = shape::name(&names::PLAIN);
     let schema = name.schema();
@@ -88,7 +102,7 @@ record! {
         /// The task's name, unique in the workflow.
         name: Word<'n> = shape::name(&names::TASK),
         /// What kind of work the task does.
-        r#type: TaskKind = kind(|_| true),
+        r#type: Given<'n, TaskKind> = given(kind()),
         /// The name of a reusable task from `tasks/`. In a fan-out: the task to run for each element.
         task: &'n Node = node(|| refer("child")),
         /// For people. Templates are rendered.
@@ -124,7 +138,7 @@ record! {
     /// The task that a fan-out runs for each element.
     pub(crate) struct ChildParts<'n> as "a fan-out's task" {
         /// The type of each child.
-        r#type: TaskKind = kind(|kind| !fan::NO_CHILDREN.contains(&kind)),
+        r#type: Given<'n, TaskKind> = given(kind()),
         /// The name of a reusable task from `tasks/`.
         task: Word<'n> = text(),
         /// The settings of its type. Templates may name `item` and `index`.
@@ -139,7 +153,7 @@ record! {
         /// The task's name, the same as the file's.
         name: Word<'n> = required(shape::name(&names::TASK)),
         /// What kind of work the task does.
-        r#type: Given<'n, TaskKind> = required(given(kind(is_reusable))),
+        r#type: Given<'n, TaskKind> = required(given(kind())),
         /// For people. Templates are rendered.
         description: Word<'n> = text(),
         /// The settings of its type. Workflows that use the task may add to them.
@@ -153,32 +167,41 @@ record! {
     }
 }
 
-/// A task type; the JSON Schema offers those that are allowed.
-fn kind<'n>(allowed: fn(TaskKind) -> bool) -> impl Shape<'n, Value = TaskKind> {
-    let schema = move || {
-        let each = types().iter().filter(|task| allowed(task.kind));
-        let each = each.map(|task| json!({"const": task.kind, "description": task.summary}));
-        json!({"oneOf": each.collect::<Vec<_>>()})
-    };
-    custom(read_kind, schema)
+/// A task type; which are allowed, the JSON Schema of the whole task adds.
+fn kind<'n>() -> impl Shape<'n, Value = TaskKind> {
+    custom(read_kind, || json!({}))
 }
 
 /// Whether tasks of the type can have a file of their own.
-pub(crate) fn is_reusable(kind: TaskKind) -> bool {
+pub(crate) fn is_reusable(kind: &TaskKind) -> bool {
     own_fields(kind).next().is_none()
 }
 
 /// The fields that stand beside `type: KIND` and nowhere else.
-pub(crate) fn own_fields(kind: TaskKind) -> impl Iterator<Item = &'static str> {
-    OWN_FIELDS.into_iter().filter(move |(_, owner)| *owner == kind).map(|(field, _)| field)
+pub(crate) fn own_fields(kind: &TaskKind) -> impl Iterator<Item = &'static str> {
+    OWN_FIELDS.iter().filter(move |(_, owner)| owner == kind).map(|(field, _)| *field)
 }
 
 /// The fields that a task of the type needs, beside its name and its settings.
-pub(crate) fn needed_fields(kind: TaskKind) -> &'static [&'static str] {
+pub(crate) fn needed_fields(kind: &TaskKind) -> &'static [&'static str] {
     match kind {
         TaskKind::Switch => &["cases"],
         TaskKind::FanOut => &["for_each", "task"],
-        _ => &[],
+        TaskKind::Noop
+        | TaskKind::Echo
+        | TaskKind::Fail
+        | TaskKind::Flaky
+        | TaskKind::Sleep
+        | TaskKind::Transform
+        | TaskKind::WaitForSignal
+        | TaskKind::Approval
+        | TaskKind::FanIn
+        | TaskKind::Workflow
+        | TaskKind::Sensor
+        | TaskKind::Http
+        | TaskKind::Bash
+        | TaskKind::Python
+        | TaskKind::Custom(_) => &[],
     }
 }
 
@@ -186,7 +209,7 @@ fn read_kind(node: &Node, report: &mut Report<'_>) -> Option<TaskKind> {
     let word = read::text(node, report)?;
     let kind = TaskKind::named(word.text);
     if kind.is_none() {
-        let names = || TaskKind::ALL.iter().map(|kind| kind.name());
+        let names = || TaskKind::ALL.iter().map(TaskKind::name);
         let hint = match report.budget.nearest(word.text, names()) {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("choose from {}", suggest::list(names())),

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::render::{RenderError, Renderer};
 use super::scope::Scope;
+use crate::node::Path;
 
 /// Renders what a callback does; values put into a webhook's URL are percent-encoded.
 pub fn render_call(call: &Call, scope: &Scope) -> Result<Call, RenderError> {
@@ -12,7 +13,7 @@ pub fn render_call(call: &Call, scope: &Scope) -> Result<Call, RenderError> {
     let mut renderer = Renderer::new(scope, &["url"]);
     let parts = written.as_object_mut().into_iter().flatten().map(|(_, parts)| parts);
     for part in parts {
-        *part = renderer.value(part, String::new())?;
+        *part = renderer.value(part, &Path::default())?;
     }
     fitting(written)
 }

@@ -36,11 +36,29 @@ pub(crate) fn check_config(
             (Some(Dialect::Shell), Data::Text(text)) => {
                 check_command(Word { text, at: &node.at }, names, report)
             }
+            // Files are not templates.
+            (Some(Dialect::Code), Data::Map(_)) => {}
             (Some(Dialect::Code), Data::Text(text)) => check_code(Word { text, at: &node.at }, names, report),
             (Some(Dialect::Expression), Data::Text(text)) => {
                 check_expression(Word { text, at: &node.at }, names, report);
             }
             _ => check(node, names, report),
+        }
+        if key.name == "env" && task.runs_commands() {
+            check_variables(node, report);
+        }
+    }
+}
+
+/// Refuses values in variables that decide what a program runs.
+fn check_variables(env: &Node, report: &mut Report<'_>) {
+    let Data::Map(variables) = &env.data else { return };
+    for (key, value) in variables {
+        // The system splits a variable from its value at the first `=`.
+        let name = key.name.split('=').next().unwrap_or_default();
+        if matches!(&value.data, Data::Text(text) if is_template(text)) && shell::is_evaluated(name) {
+            let refusal = shell::Refusal::Variable;
+            report.add(&value.at, refusal.message(), Some(refusal.hint().to_owned()));
         }
     }
 }

@@ -7,15 +7,17 @@ use serde_json::{Map, Value};
 use super::render::{Failure, RenderError, Renderer};
 use super::scope::Scope;
 use super::shell;
+use crate::node::{Path, Step};
 use crate::types::{Dialect, TaskType};
 
 /// Renders a config as its task type wants it: URLs encoded, programs as they are written.
 pub(crate) fn render_config(config: &Value, scope: &Scope, kind: &TaskType) -> Result<Value, RenderError> {
     let mut renderer = Renderer::new(scope, kind.urls);
-    let Value::Object(settings) = config else { return renderer.value(config, String::new()) };
+    let Value::Object(settings) = config else { return renderer.value(config, &Path::default()) };
     let mut rendered = Map::new();
     for (name, setting) in settings.iter().filter(|(name, _)| kind.dialect(name).is_none()) {
-        rendered.insert(name.clone(), renderer.value(setting, name.clone())?);
+        rendered
+            .insert(name.clone(), renderer.value(setting, &Path::default().to(Step::Entry(name.clone())))?);
     }
     for (name, program) in settings {
         match (kind.dialect(name), program) {

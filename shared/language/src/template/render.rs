@@ -8,7 +8,7 @@ use super::engine::{self, PLAIN, URL};
 use super::filters::{Bounded, MAX_BYTES, json};
 use super::scope::Scope;
 use super::syntax::{self, Reference, Template, is_template};
-use crate::node::join;
+use crate::node::{Path, Step};
 use crate::suggest;
 
 /// Why a config could not be rendered.
@@ -34,7 +34,7 @@ fn suffix(hint: &Option<String>) -> String {
 /// Renders every string in a value. A string that is one `{{ expression }}` becomes the expression's value,
 /// with its type.
 pub fn render(config: &Value, scope: &Scope) -> Result<Value, RenderError> {
-    Renderer::new(scope, &[]).value(config, String::new())
+    Renderer::new(scope, &[]).value(config, &Path::default())
 }
 
 pub(super) struct Renderer<'u> {
@@ -61,18 +61,22 @@ impl<'u> Renderer<'u> {
         Self { context: Jinja::from(Serde(&names)), names, urls: &[], left: MAX_BYTES }
     }
 
-    pub(super) fn value(&mut self, value: &Value, path: String) -> Result<Value, RenderError> {
+    pub(super) fn value(&mut self, value: &Value, path: &Path) -> Result<Value, RenderError> {
         match value {
             Value::String(text) if is_template(text) => {
+                let path = path.to_string();
                 self.text(text, &path).map_err(|error| error.at(path))
             }
             Value::Array(items) => {
                 let each = items.iter().enumerate();
-                each.map(|(index, item)| self.value(item, format!("{path}[{index}]"))).collect()
+                each.map(|(index, item)| self.value(item, &path.to(Step::Item(index)))).collect()
             }
             Value::Object(entries) => {
-                let each = entries.iter();
-                each.map(|(name, value)| Ok((name.clone(), self.value(value, join(&path, name))?))).collect()
+                let each = entries.iter().map(|(name, value)| {
+                    let path = path.to(Step::Entry(name.clone()));
+                    Ok((name.clone(), self.value(value, &path)?))
+                });
+                each.collect()
             }
             other => Ok(other.clone()),
         }

@@ -6,12 +6,20 @@
 //! a variable, as in arithmetic, the expression is refused, and so is one in text that a known program would run again,
 //! as in `bash -c "…"` or `awk '…'`. What an unknown program makes of its arguments cannot be known here.
 
+mod arguments;
+mod builtins;
 mod commands;
+mod interpreters;
+mod runners;
 mod scanner;
+#[cfg(test)]
+mod tests;
+mod variables;
 
 use std::ops::Range;
 
 pub(super) use scanner::slots;
+pub(super) use variables::is_evaluated;
 
 /// An expression in a command line.
 pub(super) struct Slot {
@@ -47,7 +55,7 @@ impl Quoting {
 pub(super) enum Refusal {
     /// Within `$((…))`, `((…))`, `$[…]` or `name[…]`.
     Arithmetic,
-    /// Beside `-eq` and its like, within `[[ … ]]`.
+    /// Within `[[ … ]]` with `-eq` or its like.
     Comparison,
     /// Within `${…}`, a parameter expansion.
     Parameter,
@@ -60,6 +68,20 @@ pub(super) enum Refusal {
     Dollar,
     /// In text that another interpreter runs, such as `bash -c "…"`.
     Evaluated,
+    /// In a variable that bash, the loader or a program runs, such as `PATH`.
+    Variable,
+    /// In the arguments of `declare` and the like, or in a variable that they make a number or a reference.
+    Declared,
+    /// In a variable of bash's own that is a number, such as `RANDOM`.
+    Number,
+    /// Where `printf` has its format, which may be an option.
+    Format,
+    /// Where a known interpreter has its options, some of which are code.
+    Option,
+    /// In the name of a file that a program opens and that may be a command, as with `perl -n`.
+    Opened,
+    /// Where the name of a command stands.
+    Name,
 }
 
 impl Refusal {
@@ -76,6 +98,21 @@ impl Refusal {
             Self::Evaluated => {
                 "text that another interpreter runs, such as `bash -c`, `eval`, `awk` or `ssh`"
             }
+            Self::Variable => {
+                "a variable that decides what is run, such as `PATH`, `BASH_ENV`, `PAGER` or `LD_PRELOAD`"
+            }
+            Self::Declared => {
+                "what bash evaluates to declare a variable, such as `declare`, or a variable with `-i` or `-n`"
+            }
+            Self::Number => {
+                "a variable of bash that is a number, such as `RANDOM`, where it runs commands found in values"
+            }
+            Self::Format => "the format of `printf`, which takes a value that begins with `-v` for an option",
+            Self::Option => {
+                "the options of an interpreter, such as `perl`, `sed` or `psql`: some of these would be run"
+            }
+            Self::Opened => "the names of files for `perl` with `-n`, `-p` or `<>`, which runs some of them",
+            Self::Name => "the place of a command's name, where the value would be run",
         };
         format!("values cannot be inserted into {context}")
     }
@@ -93,6 +130,19 @@ impl Refusal {
             }
             Self::Dollar => "leave out the `$`: write `{{ … }}`",
             Self::Evaluated => "pass the value through `env:`, and let the program read the variable",
+            Self::Variable => {
+                "write its value, choose with `case`, or use a variable of another name; name a program by its whole path instead of changing `PATH`"
+            }
+            Self::Declared => "assign it without a declaration, as in `day={{ … }}`",
+            Self::Number => "choose another name for the variable",
+            Self::Format => "write `printf '%s' {{ … }}`",
+            Self::Option => {
+                "begin the word with text, as in `./{{ … }}`, put `--` before it, or write an option's value as `--name={{ … }}`"
+            }
+            Self::Opened => "let it read the file from its input, as in `perl -ne '…' < {{ … }}`",
+            Self::Name => {
+                "write the name, or choose with `case`; compare a condition, as in `[ {{ inputs.full }} = true ]`"
+            }
         }
     }
 }

@@ -92,7 +92,7 @@ pub(super) fn parse_expression(source: &str) -> Result<Template, Problem> {
     let tree = parse_expr(source).map_err(|error| {
         let span = error.range().unwrap_or(0..0);
         let hint = hint_for(source, span.clone()).map(str::to_owned);
-        Problem { message: format!("the expression is not valid: {}", said(&error)), hint, span }
+        Problem { message: format!("the expression is not valid: {}", detail(&error)), hint, span }
     })?;
     let mut walk = Walk::default();
     walk.expression(&tree)?;
@@ -109,12 +109,12 @@ fn without_braces(source: &str) -> String {
 fn hint_for(source: &str, span: Range<usize>) -> Option<&'static str> {
     let rest = source.get(span.start..).unwrap_or_default().trim_start();
     match rest {
-        _ if source.contains("{{") => Some("leave out the braces: names stand in an expression as they are"),
+        _ if source.contains("{{") => Some("leave out the braces: an expression uses names as they are"),
         _ if rest.starts_with("=>") => Some("write `>=`"),
         _ if rest.starts_with("=<") => Some("write `<=`"),
         _ if rest.starts_with('=') => Some("to compare, write `==`"),
         _ if rest.starts_with('&') => Some("write `and`"),
-        _ if rest.starts_with('|') => Some("write `or`; one `|` stands before a filter, such as `| length`"),
+        _ if rest.starts_with('|') => Some("write `or`; a single `|` applies a filter, such as `| length`"),
         _ if rest.starts_with('!') => Some("write `not`"),
         _ => None,
     }
@@ -130,7 +130,7 @@ fn check_size(what: &str, source: &str) -> Result<(), Problem> {
     }
 }
 
-fn said(error: &Error) -> &str {
+fn detail(error: &Error) -> &str {
     error.detail().unwrap_or("it cannot be read")
 }
 
@@ -140,7 +140,7 @@ fn read(source: &str, plain_braces: &str) -> Result<Template, Problem> {
     let tree = parse_jinja(source, "template", syntax()).map_err(|error| {
         let hint = Some(format!("to write braces as they are: {plain_braces}"));
         let span = error.range().unwrap_or(0..0);
-        Problem { message: format!("the template is not valid: {}", said(&error)), hint, span }
+        Problem { message: format!("the template is not valid: {}", detail(&error)), hint, span }
     })?;
     let Stmt::Template(root) = &tree else { return Ok(Template::default()) };
     let mut walk = Walk::default();

@@ -79,6 +79,15 @@ const COMMANDS: &[(&str, &str, &str)] = &[
     ("\\", "{{ inputs.v }}", ""),
     ("'\"", "{{ inputs.v }}", "\"'"),
     ("`", "{{ inputs.v }}", "`"),
+    ("RANDOM=", "{{ inputs.v }}", " "),
+    ("RANDOM[", "0]={{ inputs.v }}", "]"),
+    ("for PATH in ", "{{ inputs.v }}", "; do ls; done"),
+    ("printf -v OPTIND ", "{{ inputs.v }}", " x"),
+    ("printf ", "{{ inputs.v }}", " x"),
+    ("perl -ne print ", "{{ inputs.v }}", " |"),
+    ("perl -e '<>' -- ", "{{ inputs.v }}", "\n"),
+    ("sed p ", "{{ inputs.v }}", " -- "),
+    ("echo {{ inputs.v }} | xargs -I{} sed ", "", " {}"),
 ];
 
 pub(crate) fn expression(random: &mut Random) -> String {
@@ -148,6 +157,77 @@ fn looping(random: &mut Random) -> String {
         "{{ inputs.long | trim | first }}",
     ]);
     format!("{{% for x in range({}) %}}{work}{{% endfor %}}", random.pick(&["10", "1000", "10000", "99999"]))
+}
+
+/// Files that share something large, or much that is short. The first line of each is its path.
+pub(crate) fn shared(random: &mut Random) -> Vec<String> {
+    let (bytes, uses) = (random.size(MAX_BYTES - 200), random.size(2_500));
+    let value = match random.below(4) {
+        0 => format!("[{}]", "1,".repeat(bytes / 2)),
+        1 => format!("[{}]", "{a: 1},".repeat(bytes / 7)),
+        2 => format!("'{}'", "{{ inputs.v }} ".repeat(bytes / 15)),
+        _ => "x".repeat(bytes),
+    };
+    let kind = if value.starts_with('[') { "list" } else { "string" };
+    let echo = format!("type: echo, config: {{value: {value}}}");
+    let workflow = |name: &str, rest: &str| format!("# graphs/{name}.yaml\n{{name: {name}, {rest}}}\n");
+    let one = |entry: &dyn Fn(usize) -> String| {
+        let entries: Vec<String> = (0..uses).map(entry).collect();
+        workflow("a", &format!("inputs: {{v: {{type: string}}}}, tasks: [{}]", entries.join(",")))
+    };
+    // All files together are about as long as the longest single one.
+    let files = uses.min(600);
+    let many = |rest: &str| (0..files).map(|n| workflow(&format!("w{n}"), rest)).collect::<Vec<_>>();
+    let with = |first: String, others: Vec<String>| [vec![first], others].concat();
+    match random.below(7) {
+        0 => with(
+            format!("# tasks/s.yaml\n{{name: s, {echo}}}\n"),
+            vec![one(&|n| format!("{{task: s,name: t{n}}}"))],
+        ),
+        1 => with(
+            format!(
+                "# tasks/s.yaml\n{{name: s, {echo}, on_failure: {{notify: {{webhook: {{url: 'http://x', body: {value}}}}}}}}}\n"
+            ),
+            many("tasks: [{name: f, type: fan_out, for_each: '[1]', task: s}, {task: s}]"),
+        ),
+        2 => with(
+            format!("# scripts/s.py\n{value}\n"),
+            vec![one(&|n| format!("{{name: t{n},type: python,config: {{script: scripts/s.py}}}}"))],
+        ),
+        3 => with(
+            format!("# templates/s.yaml\n{{name: s, tasks: [{{name: t, {echo}}}]}}\n"),
+            many("extends: s"),
+        ),
+        4 => with(
+            format!(
+                "# templates/s.yaml\n{{name: s, parameters: {{p: {{type: {kind}, default: {value}}}}}, tasks: [{{name: t, type: echo, config: {{a: '${{{{ parameters.p }}}}', b: 'x ${{{{ parameters.p }}}}'}}}}]}}\n"
+            ),
+            many("extends: s"),
+        ),
+        5 => with(
+            format!(
+                "# types/s.t.yaml\n{{name: s.t, queue: pool, config: {{type: object, examples: [{value}]}}}}\n"
+            ),
+            with(
+                "# queues/pool.yaml\n{name: pool, kind: pool}\n".to_owned(),
+                many("tasks: [{name: t, type: s.t}]"),
+            ),
+        ),
+        _ => {
+            let others: String = (0..=uses / 10).map(|n| format!("&b{n} x,")).collect();
+            let aliases = others + &"*a,".repeat(uses);
+            (0..1 + random.below(20))
+                .map(|n| {
+                    workflow(
+                        &format!("w{n}"),
+                        &format!(
+                            "tasks: [{{name: t, type: echo, config: {{value: [&a {value},{aliases}]}}}}]"
+                        ),
+                    )
+                })
+                .collect()
+        }
+    }
 }
 
 fn aliases(random: &mut Random) -> String {

@@ -5,6 +5,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{LazyLock, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -12,10 +13,11 @@ use std::time::{Duration, Instant};
 use crate::random::Random;
 use crate::shrink;
 
-/// What a case may take, though the build is a slow one and most cases are tried twice to see that the answer is
-/// the same.
-const SLOWEST: Duration = Duration::from_secs(1);
-/// A case that takes longer will not end, or is too long in being made smaller.
+/// What a case may take. The densest texts of [`MAX_BYTES`] take about a second, since the build is a slow one, most cases are
+/// tried twice to see that the answer is the same, and a busy machine halves the speed of a processor; quadratic work on them
+/// takes far longer than this.
+const SLOWEST: Duration = Duration::from_secs(4);
+/// A case that is at work for longer will not end, or is too long in being made smaller.
 const HANGS: Duration = Duration::from_secs(60);
 /// What the process may have held at any time, in KiB.
 const MAX_MEMORY: u64 = 256 * 1024;
@@ -40,10 +42,20 @@ pub(crate) fn fuzz(target: &'static Target) {
     let seconds: f64 = setting("EBB_FUZZ_SECONDS").unwrap_or(3.0);
     let time = Duration::from_secs_f64(seconds * f64::from(target.share) / 100.0);
     let first = setting("EBB_SEED").unwrap_or(0);
+    let (begun, statistics) = mpsc::channel();
     let (done, ended) = mpsc::channel();
-    let worker = move || done.send(catch_unwind(|| run(target, first, time)));
+    let worker = move || {
+        let _ = begun.send(fs::read_link("/proc/thread-self").ok());
+        done.send(catch_unwind(|| run(target, first, time)))
+    };
     thread::Builder::new().stack_size(STACK).spawn(worker).unwrap();
-    match ended.recv_timeout(time + HANGS) {
+    let thread = statistics.recv().unwrap().map(|thread| Path::new("/proc").join(thread).join("schedstat"));
+    let mut result = ended.recv_timeout(time);
+    let until = busy_of(thread.as_deref()) + HANGS;
+    while matches!(result, Err(RecvTimeoutError::Timeout)) && busy_of(thread.as_deref()) < until {
+        result = ended.recv_timeout(Duration::from_secs(1));
+    }
+    match result {
         Ok(Ok(())) => {}
         Ok(Err(_)) => panic!("{}: a case failed, see above", target.name),
         Err(_) => {
@@ -136,10 +148,15 @@ fn failure(target: &Target, seed: u64, texts: &[String]) -> Result<Duration, Str
     }
 }
 
-/// How long this thread has been at work, where the system tells: others use the machine too. Elsewhere, the time.
+/// How long this thread has been at work.
 fn busy() -> Duration {
+    busy_of(Some(Path::new("/proc/thread-self/schedstat")))
+}
+
+/// How long a thread has been at work, where the system tells: others use the machine too. Elsewhere, the time.
+fn busy_of(statistics: Option<&Path>) -> Duration {
     static BEGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
-    let statistics = fs::read_to_string("/proc/thread-self/schedstat").ok();
+    let statistics = statistics.and_then(|path| fs::read_to_string(path).ok());
     let busy = statistics
         .as_deref()
         .and_then(|statistics| statistics.split(' ').next()?.parse().ok())

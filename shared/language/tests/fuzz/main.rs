@@ -1,7 +1,8 @@
 //! A fuzzer: whatever a file, an expression or a command says, the language answers soon, in little space, and
 //! never panics.
 //!
-//! `EBB_FUZZ_SECONDS` is how long all targets take together, 3 by default. Cases are numbered and always the same;
+//! `EBB_FUZZ_SECONDS` is how long all targets take together, 3 by default; the head of `shared/testkit/src/fuzzing.rs` has
+//! the commands for long runs of every fuzzer. Cases are numbered and always the same;
 //! `EBB_SEED` is the number of the first one. A failure names its number and how to see it again. The number of the
 //! case that is being tried also stands in `fuzz-TARGET.seed` in the build's `tmp` folder, for the kind of failure
 //! that ends the process, such as a stack overflow.

@@ -1,7 +1,7 @@
 //! What is a matter of shape, and what is not.
 
 /// Files whose fault is not their shape, by what it is instead. What else the language refuses, an editor underlines.
-pub(crate) const NOT_BY_SHAPE: [(&str, &[&str]); 7] = [
+pub(crate) const NOT_BY_SHAPE: [(&str, &[&str]); 8] = [
     (
         "no YAML, which editors say themselves",
         &[
@@ -14,6 +14,7 @@ pub(crate) const NOT_BY_SHAPE: [(&str, &[&str]); 7] = [
         ],
     ),
     ("the name of the file", &["other-name"]),
+    ("the queues that there are", &["queues"]),
     (
         "tasks beside each other",
         &[

@@ -12,13 +12,13 @@ pub struct PollDue {
     /// The queue whose executors poll.
     pub queue: String,
     /// The task or trigger that needs the result.
-    pub watch: Watch,
+    pub target: PollTarget,
 }
 
 /// The task or trigger that a sensor belongs to.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Watch {
+pub enum PollTarget {
     /// A sensor task of a run.
     Task {
         /// The task that waits.

@@ -73,6 +73,7 @@ const LEGAL: &[(&str, &str, &str)] = &[
     ("running", "succeeded in the attempt before", "succeeded"),
     ("running", "errored", "failed"),
     ("running", "errored, to be retried", "up_for_retry"),
+    ("dispatched", "handed back", "queued"),
     ("running", "handed back", "queued"),
     ("running", "given up", "failed"),
     ("running", "cancelled", "cancelled"),

@@ -1,7 +1,8 @@
 //! The change feed: each change once, in order, and only of the reader's tenant.
 
-use model::{RunId, TenantId};
+use model::{Event, RunId, TenantId};
 use read::{ChangeFeed, FeedCursor, FeedPage};
+use serde_json::json;
 use store::{Runs, Transactions};
 
 use crate::example::{TENANT, changes, event, example, record, step};
@@ -99,6 +100,22 @@ async fn a_page_that_leaves_changes_out_says_so() {
     }
     let page = feed.since(&start, 2).await.unwrap().unwrap();
     assert_eq!((page.items.len(), page.complete), (2, false));
+    assert_eq!(firsts(&read(&feed, &page.cursor).await), [], "it goes on with what happens next");
+}
+
+#[tokio::test]
+async fn a_page_of_large_changes_ends_early_and_says_so() {
+    let world = World::new().await;
+    let (store, feed) = (&world.store, feed(&world));
+    let id = example(store, 1).await;
+    let start = feed.end().await.unwrap();
+    for number in 0..20 {
+        let large = Event { data: json!("x".repeat(300_000)), ..event(number) };
+        step(store, id, |changes| record(changes, std::slice::from_ref(&large))).await.unwrap();
+    }
+    let page = read(&feed, &start).await;
+    assert!(!page.complete);
+    assert!((1..=5).contains(&page.items.len()), "{} items", page.items.len());
     assert_eq!(firsts(&read(&feed, &page.cursor).await), [], "it goes on with what happens next");
 }
 

@@ -2,7 +2,7 @@
 //! finds nothing of it.
 
 use auth::Permission::{Operate, Read, Work};
-use model::{BackfillId, Limit, TaskIndex, TenantId};
+use model::{BackfillId, BreakerKey, Instant, Limit, TaskIndex, TenantId};
 use read::{RunFilter, TimerFilter, WorkflowFilter};
 use runtime::{NewBackfill, Rerun};
 use uuid::Uuid;
@@ -33,6 +33,8 @@ async fn one_of_everything(world: &World, tenant: TenantId) -> BackfillId {
     let plan = world.runtime.backfills().plan(&new).await.unwrap();
     world.runtime.slots().resize(&Limit::Pool(tenant, "dock".into()), Some(0)).await.unwrap();
     world.runtime.backfills().start(&plan).await.unwrap();
+    let host = BreakerKey::of_host(tenant, "api.example", 443);
+    world.runtime.slots().breakers().open_host(&host, "refused").await.unwrap();
     id
 }
 
@@ -54,9 +56,10 @@ async fn an_administrator_of_everything_reads_in_one_tenant() {
             !reader.slots().waiters(&Limit::Pool(world.other, "dock".into()), 9).await.unwrap().is_empty(),
             reader
                 .slots()
-                .limits()
+                .limits(&Limit::KINDS, None, 99)
                 .await
                 .unwrap()
+                .items
                 .iter()
                 .any(|limit| limit.limit.tenant() == Some(world.other)),
             reader.workflows().get("nightly").await.is_ok(),
@@ -68,12 +71,13 @@ async fn an_administrator_of_everything_reads_in_one_tenant() {
             !reader.triggers().list(nightly, None, 9).await.unwrap().items.is_empty(),
             reader.backfills().get(backfill).await.is_ok(),
             !reader.backfills().list(Some("nightly"), None, 9).await.unwrap().items.is_empty(),
+            !reader.slots().breakers(Instant::UNIX_EPOCH, None, 9).await.unwrap().items.is_empty(),
             reader.timers().list(&timers).await.unwrap().items.is_empty(),
         ]
     };
-    assert_eq!(found(&own).await, [true; 15]);
-    let mut nothing = [false; 15];
-    nothing[14] = true; // Neither tenant has timers.
+    assert_eq!(found(&own).await, [true; 16]);
+    let mut nothing = [false; 16];
+    nothing[15] = true; // Neither tenant has timers.
     assert_eq!(found(&stranger).await, nothing);
     // A record that was read as another caller leads to nothing either.
     let foreign = own.backfills().get(backfill).await.unwrap();

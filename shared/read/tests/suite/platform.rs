@@ -73,6 +73,7 @@ fn facts(host: &str) -> WorkerFacts {
         version: "1".into(),
         since: at(1),
         breakers: Vec::new(),
+        remote: None,
     }
 }
 
@@ -95,8 +96,8 @@ async fn workers_are_listed_with_the_attempts_that_they_hold_of_the_callers_tena
     hold(store, id, 2, worker(2)).await;
     let kill = WorkerCommand { kind: WorkerCommandKind::Kill, actor: "ada".into(), reason: None, at: at(21) };
     store.command_worker(worker(2), &kill).await.unwrap();
-    let platform = world.reader("viewer:*").platform(Read).unwrap();
-    let all = platform.workers(None, 9).await.unwrap().items;
+    let workers = world.reader("viewer:*").workers(Read).unwrap();
+    let all = workers.list(at(0), None, 9).await.unwrap().items;
     assert_eq!(all.iter().map(|found| found.id).collect::<Vec<_>>(), [worker(1), worker(2), worker(3)]);
     assert_eq!(all[0].facts, Some(facts("a \u{FFFD}")));
     assert_eq!((&all[1].facts, all[1].heartbeat_at), (&Some(facts("b")), at(20)));
@@ -109,12 +110,12 @@ async fn workers_are_listed_with_the_attempts_that_they_hold_of_the_callers_tena
         ClaimedTask { held: held(2, 1), version, child: None, started_at: None },
     ];
     assert_eq!(all[1].holds, holds);
-    let page = platform.workers(Some(worker(1)), 1).await.unwrap();
+    let page = workers.list(at(0), Some(worker(1)), 1).await.unwrap();
     assert_eq!((page.items, page.next), (all[1..2].to_vec(), Some(worker(2))));
-    assert_eq!(platform.worker(worker(2)).await.unwrap().as_ref(), Some(&all[1]));
-    assert_eq!(platform.worker(worker(4)).await.unwrap(), None);
+    assert_eq!(workers.find(at(0), worker(2)).await.unwrap().as_ref(), Some(&all[1]));
+    assert_eq!(workers.find(at(0), worker(4)).await.unwrap(), None);
     let elsewhere = world.admin_of(world.other);
-    let others = elsewhere.platform(Read).unwrap().workers(None, 9).await.unwrap().items;
+    let others = elsewhere.workers(Read).unwrap().list(at(0), None, 9).await.unwrap().items;
     assert!(others.iter().all(|found| found.holds.is_empty()), "another tenant's attempts are not shown");
     assert_eq!(world.reader("worker:default").slots().held_by(worker(2)).await.unwrap(), holds);
     assert_eq!(elsewhere.slots().held_by(worker(2)).await.unwrap(), []);

@@ -69,12 +69,12 @@ async fn a_reader_sees_no_row_of_another_tenant_even_by_its_id() {
     let run = world.start(world.other, "orders", 1).await;
     let own = world.database.reader(&world.caller(world.other, "viewer:other"));
     let found = own.runs().last(&["orders".to_owned()], 1).await.unwrap();
-    assert_eq!(own.runs().outlines_of("orders", &found).await.unwrap().len(), 2);
+    assert_eq!(own.runs().outlines_of("orders", &found, 100).await.unwrap().len(), 2);
     // May everything everywhere, and reads in one tenant all the same.
     let stranger = world.database.reader(&world.caller(TenantId::DEFAULT, "admin:*"));
     assert!(is_hidden(stranger.run(run).await));
     let forged: Vec<RunSummary> = found;
-    assert_eq!(stranger.runs().outlines_of("orders", &forged).await.unwrap(), []);
+    assert_eq!(stranger.runs().outlines_of("orders", &forged, 100).await.unwrap(), []);
     assert_eq!(stranger.runs().last(&["orders".to_owned()], 9).await.unwrap(), []);
     assert_eq!(stranger.runs().pulse(Instant::UNIX_EPOCH, 9).await.unwrap(), []);
 }

@@ -9,7 +9,6 @@ use language::{FileKind, SourceFile};
 use model::{Instant, Message, RunId, TenantId};
 use read::{Database, Reader};
 use runtime::{Origin, Runtime, StartRun};
-use serde_json::Map;
 use store::{Postgres, Tenants};
 
 struct Mute;
@@ -59,16 +58,8 @@ impl World {
     }
 
     pub(crate) async fn start(&self, tenant: TenantId, workflow: &str, number: u32) -> RunId {
-        let start = StartRun {
-            id: format!("018f0000-0000-7000-8000-{number:012}").parse().unwrap(),
-            tenant,
-            workflow: workflow.into(),
-            inputs: Map::new(),
-            labels: Map::new(),
-            logical_date: None,
-            priority: 0,
-            origin: Origin::Api { by: "test".into() },
-        };
+        let id = format!("018f0000-0000-7000-8000-{number:012}").parse().unwrap();
+        let start = StartRun::new(id, tenant, workflow, Origin::Api { by: "test".into() });
         self.runtime.start(start).await.unwrap().record.run.id
     }
 

@@ -54,7 +54,7 @@ impl Settle for Fake {
     }
 }
 
-/// Submits numbers that all end up in one batch. Returns what became of them, and the batches that were tried.
+/// Submits numbers that all end up in one batch. Returns their outcomes, and the batches that were tried.
 async fn submit(trouble: Option<(u32, Trouble)>) -> (Vec<Result<u32>>, Vec<Vec<u32>>) {
     let (inbox, fake) = (Inbox::default(), Fake { trouble: Mutex::new(trouble), ..Fake::default() });
     let turns = inbox.turns.acquire_many(MAX_CONCURRENT_TURNS as u32).await.unwrap();
@@ -76,6 +76,14 @@ async fn submissions_that_arrive_together_share_a_transaction() {
     let (outcomes, batches) = submit(None).await;
     assert_eq!(values(&outcomes), [Some(1), Some(2), Some(3), Some(4)]);
     assert_eq!(batches, [[1, 2, 3, 4]]);
+}
+
+#[tokio::test]
+async fn submissions_of_one_caller_share_a_transaction_even_if_nobody_has_a_turn() {
+    let (inbox, fake) = (Inbox::default(), Fake::default());
+    let outcomes = inbox.submit_all(&fake, vec![1, 2, 3]).await;
+    assert_eq!(values(&outcomes), [Some(1), Some(2), Some(3)]);
+    assert_eq!(fake.batches.into_inner().unwrap(), [[1, 2, 3]]);
 }
 
 #[tokio::test]

@@ -3,10 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use engine::breaker::{add_gate, gate_of};
 use engine::{Command, Graph, Outcome, Reach, RunSlice};
-use model::{Changes, Instant, Message, Run, RunId, TaskIndex, TaskKey};
+use model::{BreakerKey, Changes, Instant, Message, Run, RunId, TaskIndex, TaskKey};
 use store::Transaction;
 
+use crate::custom_types::TypeCache;
 use crate::{Error, Result, Settled};
 
 /// The slices of all locked runs of one transaction, in id order.
@@ -65,8 +67,36 @@ impl<'g> Batch<'g> {
         Ok(())
     }
 
-    pub(super) fn decide(&mut self, run: RunId, command: &Command) -> Settled {
-        match self.0.get_mut(&run).map(|slice| slice.decide(command)) {
+    /// Loads the breakers that may refuse claims. Without a claim of a task that has one, nothing is read.
+    pub(super) async fn load_gates(
+        &mut self,
+        unit: &mut dyn Transaction,
+        commands: &[(RunId, Command)],
+    ) -> Result<()> {
+        let mut gates: BTreeMap<BreakerKey, BTreeSet<RunId>> = BTreeMap::new();
+        for (run, command) in commands {
+            if let Some(key) = self.0.get(run).and_then(|slice| gate_of(slice, command)) {
+                gates.entry(key).or_default().insert(*run);
+            }
+        }
+        if gates.is_empty() {
+            return Ok(());
+        }
+        let keys: Vec<BreakerKey> = gates.keys().cloned().collect();
+        for gate in unit.breaker_gates(&keys).await? {
+            for run in gates.get(&gate.key).into_iter().flatten() {
+                self.0.get_mut(run).into_iter().for_each(|slice| add_gate(slice, gate.clone()));
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn decide(&mut self, run: RunId, command: &Command, types: &TypeCache) -> Settled {
+        let decide = |slice: &mut RunSlice<'g>| {
+            let command = types.checked(slice, command);
+            slice.decide(&command)
+        };
+        match self.0.get_mut(&run).map(decide) {
             Some(Outcome::Applied) => Settled::Applied,
             Some(Outcome::Stale) => Settled::Stale,
             None => Settled::NoSuchRun,

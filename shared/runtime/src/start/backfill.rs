@@ -24,11 +24,11 @@ pub use steer::Steer;
 /// The lowest priority there is: every task that waits beside a backfill's goes first.
 const PRIORITY: i32 = -100;
 
-/// How often a backfill is rechecked, in case the message about the end of a run got lost.
-const LOOK: TimeDelta = TimeDelta::minutes(1);
+/// How long after its last step a backfill is rechecked, in case the message about the end of a run got lost.
+const RECHECK_AFTER: TimeDelta = TimeDelta::minutes(1);
 
 /// Reruns belong to other concurrency groups, so no message says when they end.
-const LOOK_WHILE_REDOING: TimeDelta = TimeDelta::seconds(5);
+const RECHECK_WHILE_RERUNNING: TimeDelta = TimeDelta::seconds(5);
 
 /// The maximum number of dates that are read at a time.
 const MAX_DATES_READ: u32 = 200;
@@ -42,7 +42,7 @@ impl Backfills<'_> {
         let due = self.runtime.store.due_backfills(now, limit).await?;
         for record in &due {
             // Put off first, so that one that makes trouble does not keep the others from their turn.
-            let later = BackfillRecord { due_at: Some(now + LOOK), ..record.clone() };
+            let later = BackfillRecord { due_at: Some(now + RECHECK_AFTER), ..record.clone() };
             if !self.runtime.store.save_backfill(&later).await? {
                 continue;
             }
@@ -87,9 +87,15 @@ impl Backfills<'_> {
             };
             match begun {
                 Err(error) if error.is_passing() => return Err(error),
+                Err(error) if error.is_quota() => {
+                    return self.wait_for_room(record, date, &error).await.map(|()| false);
+                }
                 Err(error) => return self.stumble_at(record, date, &error).await.map(|()| false),
                 Ok(()) => {}
             }
+        }
+        if record.problem.is_some() && !next.is_empty() {
+            self.change_backfill(record.id, |record| BackfillRecord { problem: None, ..record }).await?;
         }
         if turn.redoing || next.iter().any(|date| date.redo) {
             self.look_again(record.id).await?;
@@ -124,23 +130,21 @@ impl Backfills<'_> {
     async fn request(self, record: &BackfillRecord, id: RunId, date: &BackfillDate) -> Result<StartRun> {
         let workflow = self.version_of(record).await?;
         let schedule = workflow.schedules.into_iter().find(|schedule| schedule.name == record.schedule);
+        let origin = Origin::Backfill {
+            id: record.id,
+            planned: Planned {
+                schedule: record.schedule.clone(),
+                interval: Interval { start: date.interval_start, end: date.date },
+            },
+            version: record.version,
+            by: record.created_by.clone(),
+        };
         Ok(StartRun {
-            id,
-            tenant: record.tenant,
-            workflow: record.workflow.clone(),
             inputs: schedule.map(|schedule| schedule.inputs).unwrap_or_default(),
             labels: Map::from_iter([("backfill".to_owned(), record.id.to_string().into())]),
             logical_date: Some(date.date),
             priority: PRIORITY,
-            origin: Origin::Backfill {
-                id: record.id,
-                planned: Planned {
-                    schedule: record.schedule.clone(),
-                    interval: Interval { start: date.interval_start, end: date.date },
-                },
-                version: record.version,
-                by: record.created_by.clone(),
-            },
+            ..StartRun::new(id, record.tenant, &record.workflow, origin)
         })
     }
 
@@ -197,12 +201,31 @@ impl Backfills<'_> {
         Ok(())
     }
 
-    /// A date that cannot begin waits again, and the backfill with it.
-    async fn stumble_at(self, record: &BackfillRecord, date: &BackfillDate, error: &Error) -> Result<()> {
+    /// A date for whose run the tenant has no room waits, and the backfill tries again at its next turn.
+    async fn wait_for_room(self, record: &BackfillRecord, date: &BackfillDate, error: &Error) -> Result<()> {
+        self.unclaim(record, date).await?;
+        let why = format!("the run for {} waits: {error}", date.date.to_rfc3339());
+        warn!(event = "quota_reached", "Backfill {}: {why}", record.id);
+        let due_at = Some(self.runtime.clock.now() + RECHECK_AFTER);
+        self.change_backfill(record.id, |record| match record.state {
+            BackfillState::Running => BackfillRecord { due_at, problem: Some(why.clone()), ..record },
+            _ => record,
+        })
+        .await
+        .map(|_| ())
+    }
+
+    async fn unclaim(self, record: &BackfillRecord, date: &BackfillDate) -> Result<()> {
         if !date.redo {
             let unclaimed = BackfillDate { step: DateStep::Waiting, run: None, ..*date };
             self.runtime.store.move_date(record.id, DateStep::Claimed, &unclaimed).await?;
         }
+        Ok(())
+    }
+
+    /// A date that cannot begin waits again, and the backfill with it.
+    async fn stumble_at(self, record: &BackfillRecord, date: &BackfillDate, error: &Error) -> Result<()> {
+        self.unclaim(record, date).await?;
         self.stumble(record.id, format!("no run for {}: {error}", date.date.to_rfc3339())).await
     }
 
@@ -223,7 +246,7 @@ impl Backfills<'_> {
     }
 
     async fn look_again(self, id: BackfillId) -> Result<()> {
-        let at = self.runtime.clock.now() + LOOK_WHILE_REDOING;
+        let at = self.runtime.clock.now() + RECHECK_WHILE_RERUNNING;
         self.change_backfill(id, |record| match record.due_at {
             Some(due_at) if due_at > at => BackfillRecord { due_at: Some(at), ..record },
             _ => record,

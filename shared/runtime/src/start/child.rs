@@ -17,7 +17,7 @@ impl Runtime {
         let failure = match self.start(request).await {
             Ok(_) | Err(Error::Unwanted) => return Ok(()),
             // To wait for room would be to wait for oneself: the task, too, is of an unfinished run.
-            Err(error @ Error::TooManyRuns(_)) if parent.waits => {
+            Err(error) if error.is_quota() && parent.waits => {
                 Failure::transient(format!("the run could not be started: {error}"))
             }
             Err(error) if !error.is_hopeless() || !parent.waits => return Err(error),
@@ -43,7 +43,7 @@ async fn report_again(runtime: &Runtime, run: Run) -> Result<()> {
 }
 
 /// A task that was to wait for the run may have been cancelled meanwhile; its run stays locked, so that it cannot
-/// be between this look and the commit.
+/// be cancelled between this check and the commit.
 pub(super) async fn check_wanted(unit: &mut dyn Transaction, parent: Option<Parent>) -> Result<()> {
     let Some(parent) = parent.filter(|parent| parent.waits) else { return Ok(()) };
     unit.lock(&[parent.key.run]).await?;

@@ -83,11 +83,6 @@ impl Origin {
         }
     }
 
-    /// Whether another run starts it. Such runs could multiply without anyone starting one.
-    pub(crate) fn is_run(&self) -> bool {
-        matches!(self, Self::Child(_) | Self::Callback { .. })
-    }
-
     /// How many runs the new one is below the one that no task, callback or trigger of another run started.
     pub(crate) fn depth(&self) -> u32 {
         match self {

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use engine::{Graph, NewRun, RunSlice};
+use engine::{Graph, RunSlice};
 use language::template::{RunFacts, Scope};
-use model::{Instant, VersionId, Workflow};
+use model::{Instant, Run, VersionId, Workflow};
 use store::Facts;
 
 use super::StartRun;
@@ -13,26 +13,24 @@ use crate::{Error, Result, Runtime};
 
 /// A run that is about to be created.
 pub(crate) struct Prepared {
-    pub(crate) new_run: NewRun,
+    pub(crate) run: Run,
     /// Its version's number within the workflow.
     pub(super) number: i32,
     pub(crate) by: String,
     pub(crate) graph: Arc<Graph>,
     pub(crate) facts: Facts,
-    now: Instant,
 }
 
 impl Prepared {
     /// The slice that creates it.
     pub(crate) fn slice(&self, waiting: bool) -> RunSlice<'_> {
-        let new_run = NewRun { waiting, ..self.new_run.clone() };
-        RunSlice::create(&self.graph, new_run, &self.by, self.now)
+        RunSlice::create(&self.graph, Run { waiting, ..self.run.clone() }, &self.by)
     }
 
     /// Whether its group or its parent must be locked first: then it shares no transaction, since another submission of
     /// the batch might hold one of these locks.
     pub(super) fn needs_locks(&self) -> bool {
-        self.new_run.concurrency_group.is_some() || self.new_run.parent.is_some_and(|parent| parent.waits)
+        self.run.concurrency_group.is_some() || self.run.parent.is_some_and(|parent| parent.waits)
     }
 }
 
@@ -47,17 +45,14 @@ pub(super) async fn prepare(runtime: &Runtime, request: &StartRun) -> Result<Pre
         Some(group) => Some(group),
         None => concurrency::key(workflow, &scope(request, &facts, now))?,
     };
-    let new_run = NewRun {
-        id: request.id,
-        tenant: request.tenant,
-        version,
+    let run = Run {
         parent: request.origin.parent(),
         depth: request.origin.depth(),
         concurrency_group: group,
-        waiting: false,
         priority: request.priority,
+        ..Run::new(request.id, request.tenant, &workflow.name, version, graph.len(), now)
     };
-    Ok(Prepared { new_run, number, by: request.origin.by(), graph, facts, now })
+    Ok(Prepared { run, number, by: request.origin.by(), graph, facts })
 }
 
 /// The version that the run takes, its number and its graph, if the workflow may be started.

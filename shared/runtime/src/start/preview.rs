@@ -36,7 +36,7 @@ pub struct Missed {
     pub dates: Vec<DueAt>,
 }
 
-/// How late the runs of a schedule started, without those that made up for missed instants.
+/// How late the runs of a schedule started, without runs of missed instants.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DriftSummary {
     /// How many runs were counted.
@@ -87,7 +87,7 @@ impl DriftSummary {
     }
 }
 
-/// Whether a run was created too late after its date to be on time: it made up for a missed instant.
+/// Whether a run was created too late after its date to be on time: it is the run of a missed instant.
 pub fn made_up_for(date: Instant, created_at: Instant) -> bool {
     created_at > date + GRACE
 }

@@ -1,9 +1,8 @@
-//! Runs that schedules start, and what people say of schedules.
+//! Runs that schedules start; pausing and resuming schedules.
 
-use calendar::{Calendar, Drift, GRACE, Owed, Standing, due};
+use calendar::{Calendar, CatchupRequest, Drift, Due, GRACE, Progress, due};
 use chrono::TimeDelta;
 use model::{Catchup, Instant, Planned, RunId, TenantId};
-use serde_json::Map;
 use store::{Pause, Paused, ScheduleRecord};
 use tracing::{error, warn};
 
@@ -12,6 +11,10 @@ use crate::{Error, Result, Schedules};
 
 /// The delay before a schedule that cannot be read is tried again.
 const RETRY_DELAY: TimeDelta = TimeDelta::minutes(10);
+
+/// The delay before a schedule whose tenant has no room for another run is tried again. Less than [`GRACE`], so that none of the
+/// instants that follow is missed meanwhile.
+const QUOTA_DELAY: TimeDelta = TimeDelta::minutes(1);
 
 /// How often a change is tried while others change the same schedule.
 const MAX_TRIES: u32 = 10;
@@ -33,9 +36,9 @@ impl Schedules<'_> {
             Err(error) => return self.put_off(record, now, error.to_string()).await,
         };
         let before = record.clone();
-        let owed = record.owed.map(|(which, until)| Owed { which, until });
-        let standing = Standing { decided_until: record.decided_until, owed };
-        let due = due(&calendar, &record.schedule, standing, now);
+        let owed = record.owed.map(|(which, until)| CatchupRequest { which, until });
+        let progress = Progress { decided_until: record.decided_until, owed };
+        let due = due(&calendar, &record.schedule, progress, now);
         let mut then = ScheduleRecord {
             decided_until: due.then.decided_until,
             owed: due.then.owed.map(|owed| (owed.which, owed.until)),
@@ -43,7 +46,8 @@ impl Schedules<'_> {
             ..record
         };
         let mut drift = Drift::from_counts(&then.drift);
-        for date in due.make {
+        for date in &due.make {
+            let date = *date;
             match self.start_scheduled(&then, &calendar, date).await {
                 Ok(started) => {
                     if started.new && date + GRACE >= now {
@@ -61,6 +65,10 @@ impl Schedules<'_> {
                 // It exists, or the workflow's policy skips it.
                 Err(Error::DateTaken(_) | Error::KeyReused(_) | Error::ConcurrencyGroupTaken(_)) => {}
                 Err(error) if error.is_passing() => return Err(error),
+                Err(error) if error.is_quota() => {
+                    then.drift = drift.counts().to_vec();
+                    return self.wait_for_room(then, &due, date, now, &error).await;
+                }
                 Err(error) if error.is_hopeless() => {
                     warn!(
                         "{} of schedule {}/{} has no run: {error}",
@@ -82,21 +90,40 @@ impl Schedules<'_> {
         date: Instant,
     ) -> Result<Started> {
         let planned = Planned { schedule: record.schedule.name.clone(), interval: calendar.interval(date) };
+        let identity = format!("schedule\n{}\n{date}", planned.schedule);
+        let id = RunId::from_key(record.tenant, &record.workflow, &identity);
         let request = StartRun {
-            id: RunId::from_key(
-                record.tenant,
-                &record.workflow,
-                &format!("schedule\n{}\n{date}", planned.schedule),
-            ),
-            tenant: record.tenant,
-            workflow: record.workflow.clone(),
             inputs: record.schedule.inputs.clone(),
-            labels: Map::new(),
             logical_date: Some(date),
-            priority: 0,
-            origin: Origin::Schedule(planned),
+            ..StartRun::new(id, record.tenant, &record.workflow, Origin::Schedule(planned))
         };
         self.runtime.start(request).await
+    }
+
+    /// Leaves a date and those after it undecided until the tenant has room for their runs. They are owed then, even if they are
+    /// missed by that time.
+    async fn wait_for_room(
+        self,
+        then: ScheduleRecord,
+        due: &Due,
+        date: Instant,
+        now: Instant,
+        error: &Error,
+    ) -> Result<bool> {
+        warn!(
+            event = "quota_reached",
+            "Schedule {}/{} waits with {date}: {error}", then.workflow, then.schedule.name
+        );
+        let more = due.then.owed.filter(|owed| owed.which == Catchup::All).map(|owed| owed.until);
+        let until = due.make.last().copied().into_iter().chain(more).max().unwrap_or(date);
+        let waiting = ScheduleRecord {
+            decided_until: date - TimeDelta::microseconds(1),
+            owed: Some((Catchup::All, until)),
+            due_at: Some(now + QUOTA_DELAY),
+            problem: Some(format!("the run for {} waits: {error}", date.to_rfc3339())),
+            ..then
+        };
+        Ok(self.runtime.store.save_schedule(&waiting).await?)
     }
 
     /// Tries a schedule again later that cannot be evaluated, so that it does not delay the others.
@@ -111,7 +138,7 @@ impl Schedules<'_> {
         Ok(later.revision == record.revision && self.runtime.store.save_schedule(&later).await?)
     }
 
-    /// Has a schedule make no runs until it is resumed. Returns how it stands then; none if there is no such schedule.
+    /// Has a schedule make no runs until it is resumed. Returns it as it is then; none if there is no such schedule.
     pub async fn pause(
         self,
         tenant: TenantId,
@@ -174,7 +201,7 @@ impl Schedules<'_> {
         let resumed = self.runtime.store.pause_workflow(tenant, workflow, None, now).await?;
         if resumed == Paused::Changed {
             for record in self.runtime.store.schedules(tenant, Some(workflow), None, u32::MAX).await? {
-                // Written even if it is to be looked at anyhow: a sweep that thinks that the workflow pauses must not
+                // Written even if it is due anyhow: a sweep that thinks that the workflow pauses must not
                 // put it to rest any more.
                 self.change_schedule(tenant, workflow, &record.schedule.name, |record| ScheduleRecord {
                     due_at: (!record.rests()).then_some(now),

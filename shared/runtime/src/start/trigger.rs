@@ -19,7 +19,7 @@ pub(crate) struct Cause {
     pub(crate) notes: Vec<TriggerEvent>,
     /// Takes this event that was held back, if it is still the one that is due.
     pub(crate) held: Option<(CloudEvent, Instant)>,
-    /// What its sensor saw, over the revision at which it looked.
+    /// The result of its sensor's poll, over the revision that the poll read.
     pub(crate) poll_record: Option<(i64, PollRecord)>,
 }
 
@@ -77,24 +77,12 @@ impl Triggers<'_> {
             Err(reason) => return Ok(Begun::Broken(reason)),
         };
         let key = &record.key;
-        let request = StartRun {
-            id: RunId::from_key(
-                key.tenant,
-                &key.workflow,
-                &format!("trigger\n{}\n{}", key.name, event.identity()),
-            ),
-            tenant: key.tenant,
-            workflow: key.workflow.clone(),
-            inputs,
-            labels: Map::new(),
-            logical_date: date,
-            priority: 0,
-            origin: Origin::Trigger {
-                kind: record.trigger.kind(),
-                by: format!("{}: {}", key.name, what(event)),
-                depth,
-            },
-        };
+        let identity = format!("trigger\n{}\n{}", key.name, event.identity());
+        let id = RunId::from_key(key.tenant, &key.workflow, &identity);
+        let by = format!("{}: {}", key.name, what(event));
+        let origin = Origin::Trigger { kind: record.trigger.kind(), by, depth };
+        let request =
+            StartRun { inputs, logical_date: date, ..StartRun::new(id, key.tenant, &key.workflow, origin) };
         match start::create_because(self.runtime, &request, cause).await {
             Ok(Some(run)) => Ok(Begun::Started(run)),
             Ok(None) => Ok(Begun::Before),
@@ -107,8 +95,19 @@ impl Triggers<'_> {
                 Ok(Begun::Broken(problems.join("; ")))
             }
             Err(error) if error.is_hopeless() => Ok(Begun::Broken(error.to_string())),
+            // There is no need for room if it was settled before.
+            Err(error) if error.is_quota() && self.has_settled(cause).await? => Ok(Begun::Before),
             Err(error) => Err(error),
         }
+    }
+
+    async fn has_settled(self, cause: &Cause) -> Result<bool> {
+        for note in &cause.notes {
+            if self.has_received(&cause.key, note).await? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Writes what there is to say of a trigger where no run begins. Returns whether it had not been settled before.
@@ -143,7 +142,7 @@ pub(crate) fn inputs(
     }
 }
 
-/// What a trigger's templates see.
+/// What a trigger's templates can name.
 pub(crate) fn scope(event: &CloudEvent) -> Scope {
     let event = serde_json::to_value(event).expect("an event has string keys only");
     Scope { event: Some(event), ..Scope::default() }

@@ -117,6 +117,10 @@ impl SlotTables {
         found
     }
 
+    pub(super) fn used(&self, limit: &Limit) -> u32 {
+        self.find(limit).map_or(0, |row| row.used)
+    }
+
     pub(super) fn set_slots(&mut self, limit: &Limit, slots: Option<u32>) {
         self.find_or_create(limit, slots).slots = slots;
     }
@@ -135,6 +139,7 @@ impl SlotTables {
         self.groups.retain(|(_, group), _| group.backfill != Some(backfill));
     }
 
+    /// The place of a task in a wait queue; until when it waits, the table of breakers says.
     pub(super) fn slot_wait(&self, key: TaskKey) -> Option<SlotWait> {
         let own = self.waiters.get(&key)?;
         let limit = &self.limits[&own.limit()];
@@ -146,6 +151,7 @@ impl SlotTables {
             ahead: self.waiting(limit.id).filter(|row| order(row) < order(own)).count() as u32,
             since: own.since,
             granted: own.granted_at.is_some(),
+            until: None,
         })
     }
 

@@ -121,21 +121,6 @@ impl Backfills for Memory {
         }
     }
 
-    async fn backfill_progress(&self, id: BackfillId) -> Result<BTreeMap<String, u32>> {
-        let tables = self.shared.tables();
-        let mut progress = BTreeMap::new();
-        for date in dates_of(&tables, id) {
-            let run = date.run.and_then(|run| tables.runs.get(&run));
-            let standing = match date.step {
-                DateStep::Waiting => "waiting",
-                DateStep::Claimed => run.map_or("waiting", |row| row.run.state.name()),
-                DateStep::Begun => run.map_or("forgotten", |row| row.run.state.name()),
-            };
-            *progress.entry(standing.to_owned()).or_default() += 1;
-        }
-        Ok(progress)
-    }
-
     async fn backfill_runs(
         &self,
         id: BackfillId,
@@ -169,7 +154,7 @@ fn dates_of(tables: &Tables, id: BackfillId) -> impl Iterator<Item = &BackfillDa
     tables.backfill_dates.range((id, Instant::MIN_UTC)..=(id, Instant::MAX_UTC)).map(|(_, date)| date)
 }
 
-/// When the first backfill should be looked at, among those that pass.
+/// When the first backfill is due, among those that pass.
 pub(super) fn first_backfill(tables: &Tables, passes: impl Fn(Instant) -> bool) -> Option<Instant> {
     tables.backfills.values().filter_map(|row| row.due_at).filter(|at| passes(*at)).min()
 }

@@ -11,7 +11,9 @@ use model::{
 use serde_json::Value;
 
 use super::admission::SlotTables;
+use super::breakers::BreakerTable;
 use super::constraints::{self, holds};
+use super::offers::{self, OfferRow};
 use super::outbox;
 use super::shares::{ShareKey, ShareRow, Waiter};
 use super::tables::{RunRow, Tables, TimerKey};
@@ -37,10 +39,14 @@ pub(super) struct Draft {
     pub(super) shares: BTreeMap<ShareKey, Option<ShareRow>>,
     /// None if a wait is over.
     pub(super) waiters: BTreeMap<TaskKey, Option<Waiter>>,
+    /// None if a task is no longer offered.
+    offers: BTreeMap<TaskKey, Option<OfferRow>>,
     /// The limits and wait queues, once the transaction has read or written any.
     slots: Option<SlotTables>,
     /// The limits whose slots were only counted.
     counted: BTreeSet<Limit>,
+    /// The breakers, once the transaction has locked or written any.
+    pub(super) breakers: Option<BreakerTable>,
     outbox: Vec<(Instant, Message)>,
     pub(super) triggers: BTreeMap<TriggerKey, TriggerRow>,
     pub(super) trigger_events: TriggerEvents,
@@ -224,6 +230,7 @@ impl Draft {
         for signal in &changes.kept_signals {
             self.signals.insert((run, signal.name.clone()), Some(signal.payload.clone()));
         }
+        self.offers.extend(offers::written(changes));
         self.end_shares(tables, changes);
         let decided_at = normal::decided_at(changes);
         self.outbox.extend(changes.outbox.iter().map(|message| (decided_at, message.clone())));
@@ -295,10 +302,15 @@ impl Draft {
         lay_over(&mut tables.signals, self.signals);
         lay_over(&mut tables.shares, self.shares);
         lay_over(&mut tables.waiters, self.waiters);
+        tables.new_offers.publish(self.offers.values().flatten());
+        lay_over(&mut tables.offers, self.offers);
         tables.triggers.append(&mut self.triggers);
         triggers::remember(&mut tables.trigger_events, self.trigger_events);
         if let Some(slots) = self.slots {
             tables.slots = slots;
+        }
+        if let Some(breakers) = self.breakers {
+            tables.breakers = breakers;
         }
         outbox::post(tables, self.outbox)
     }

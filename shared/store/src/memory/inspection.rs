@@ -1,4 +1,4 @@
-//! Looking for what should not be.
+//! Inspections.
 
 use std::collections::BTreeMap;
 
@@ -17,21 +17,21 @@ impl Inspections for Memory {
         let mut findings = if after.is_none() { of_the_whole(&tables, now) } else { Vec::new() };
         let open = tables.runs.values().filter(|row| row.run.finished_at.is_none());
         let open = open.filter(|row| after.is_none_or(|after| row.run.id > after));
-        let seen: Vec<Seen> = open.take(PAGE_SIZE as usize).map(|row| look_at(&tables, row, now)).collect();
+        let seen: Vec<Seen> = open.take(PAGE_SIZE as usize).map(|row| inspect(&tables, row, now)).collect();
         findings.extend(seen.iter().flat_map(|seen| seen.findings(now)));
         let next = seen.last().filter(|_| seen.len() == PAGE_SIZE as usize).map(|seen| seen.run.id);
         Ok(Inspection { findings, versions: seen.iter().map(Seen::version).collect(), next })
     }
 }
 
-fn look_at(tables: &Tables, row: &RunRow, now: Instant) -> Seen {
+fn inspect(tables: &Tables, row: &RunRow, now: Instant) -> Seen {
     let tasks = || tables.tasks_of(row.run.id, None).map(|(_, task)| task);
-    let is_unheard =
+    let is_unclaimed =
         |task: &&model::Task| task.state == TaskState::Dispatched && task.since + UNCLAIMED_AFTER <= now;
     Seen {
         recheck_at: row.recheck_at,
         counts: counts(tables, row.run.id),
-        unheard: tasks().filter(is_unheard).count() as u32,
+        unclaimed: tasks().filter(is_unclaimed).count() as u32,
         moved_at: tasks().map(|task| task.since).max(),
         run: row.run.clone(),
     }

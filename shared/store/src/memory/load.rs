@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use model::{RunState, TenantId};
 
 use super::Memory;
+use super::breakers;
 use super::tables::Tables;
 use crate::load::{ANY_QUEUE, MAX_DEAD_LETTERS_COUNTED, unfinished_runs, unfinished_tasks};
 use crate::{Load, Measured, Result, TenantLoad, Usage};
@@ -37,6 +38,7 @@ fn load(tables: &Tables) -> Load {
         tenants: tenants.into_iter().map(|(name, tenant)| load_of(tables, name, tenant)).collect(),
         unsent: tables.outbox.values().next().map(|(at, _)| *at),
         timer: tables.timers.values().map(|timer| timer.wake_at).min(),
+        breakers: breakers::open(&tables.breakers),
         workers: workers(tables),
         dead_letters: (tables.dead_letters.len() as u32).min(MAX_DEAD_LETTERS_COUNTED),
     }
@@ -44,7 +46,7 @@ fn load(tables: &Tables) -> Load {
 
 fn workers(tables: &Tables) -> BTreeMap<String, u32> {
     let mut counted = BTreeMap::new();
-    for worker in tables.workers.values() {
+    for worker in tables.workers.values().filter(|worker| !worker.is_dead()) {
         *counted.entry(worker.queue().unwrap_or(ANY_QUEUE).to_owned()).or_default() += 1;
     }
     counted

@@ -5,6 +5,7 @@ use model::{Instant, Run, RunId};
 
 use super::Memory;
 use super::backfills;
+use super::breakers;
 use super::schedules;
 use super::triggers;
 use crate::{Agenda, Maintenance, Result};
@@ -26,11 +27,14 @@ impl Maintenance for Memory {
             recheck: tables.runs.values().filter_map(|row| row.recheck_at).min(),
             unsent: tables.outbox.values().next().map(|(at, _)| *at),
             granted: tables.slots.first_granted(),
+            breaker: breakers::first_due(&tables.breakers),
             room: tables.slots.has_room(),
             worker: tables.most_silent(),
             retention: Some(tables.retention_at.unwrap_or(Instant::UNIX_EPOCH)),
             trigger: triggers::first_trigger(&tables),
             neglected: tables.runs.values().any(|row| row.recheck_at.is_none() && is_lost(&row.run)),
+            // Only a database has accounts, which set it.
+            log_filter: None,
         })
     }
 
@@ -59,7 +63,7 @@ impl Maintenance for Memory {
     }
 }
 
-/// Whether somebody should look at a run: it has not ended, and does not only wait.
+/// Whether a run needs a recheck: it has not ended, and does not only wait.
 fn is_lost(run: &Run) -> bool {
     run.finished_at.is_none() && !run.counts.is_asleep()
 }

@@ -27,10 +27,10 @@ impl Outbox for Memory {
     }
 }
 
-/// Writes what a unit has to say into the outbox.
-pub(super) fn post(tables: &mut Tables, said: Vec<(Instant, Message)>) -> Option<Unsent> {
-    let at = said.iter().map(|(at, _)| *at).min()?;
-    let messages: Vec<Message> = said.into_iter().map(|(_, message)| message).collect();
+/// Writes the messages of a transaction into the outbox.
+pub(super) fn post(tables: &mut Tables, messages: Vec<(Instant, Message)>) -> Option<Unsent> {
+    let at = messages.iter().map(|(at, _)| *at).min()?;
+    let messages: Vec<Message> = messages.into_iter().map(|(_, message)| message).collect();
     tables.last_post += 1;
     tables.outbox.insert(tables.last_post, (at, messages.clone()));
     Some(Unsent { id: tables.last_post, messages })

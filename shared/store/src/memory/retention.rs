@@ -1,4 +1,4 @@
-//! What has been kept long enough.
+//! Deletes what has expired.
 
 use std::collections::BTreeSet;
 
@@ -69,11 +69,13 @@ impl Retention for Memory {
             tables.tasks.retain(|key, _| !gone.contains(&key.run));
             tables.items.retain(|key, _| !gone.contains(&key.run));
             tables.checkpoints.retain(|key, _| !gone.contains(&key.run));
+            tables.progress.retain(|(key, _), _| !gone.contains(&key.run));
             tables.attempts.retain(|(key, _), _| !gone.contains(&key.run));
             tables.events.retain(|(run, _), _| !gone.contains(run));
             tables.timers.retain(|(run, ..), _| !gone.contains(run));
             tables.signals.retain(|(run, _), _| !gone.contains(run));
             tables.waiters.retain(|key, _| !gone.contains(&key.run));
+            tables.offers.retain(|key, _| !gone.contains(&key.run));
             tables.shares.retain(|_, share| !gone.contains(&share.owner.run));
         }
         Ok(())
@@ -98,6 +100,10 @@ impl Retention for Memory {
         old.iter().for_each(|(_, place)| drop(events.remove(place)));
         Ok(old.len() as u64)
     }
+
+    async fn forget_breakers(&self, before: Instant) -> Result<u64> {
+        Ok(self.shared.tables().breakers.forget(before, MAX_DELETED_AT_ONCE as usize))
+    }
 }
 
 pub(super) fn documents(tables: &Tables, part: Part, runs: &[RunId]) -> Vec<Value> {
@@ -111,9 +117,13 @@ pub(super) fn documents(tables: &Tables, part: Part, runs: &[RunId]) -> Vec<Valu
         }
         Part::Logs => {
             let logs = tables.logs.iter().filter(|((key, ..), _)| wanted.contains(&key.run));
-            let document = |((key, attempt, first), lines): (&(model::TaskKey, u32, u32), &Vec<_>)| {
+            let document = |((key, attempt, first), (lines, bytes)): (
+                &(model::TaskKey, u32, u32),
+                &(Vec<_>, _),
+            )| {
                 let count = lines.len();
-                json!({"run": key.run, "idx": key.task, "attempt": attempt, "first": first, "count": count, "lines": lines})
+                json!({"run": key.run, "idx": key.task, "attempt": attempt, "first": first, "count": count,
+                       "lines": lines, "bytes": bytes})
             };
             logs.map(document).collect()
         }

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::Memory;
 use super::tables::{RunRow, Tables};
-use crate::{Facts, Result, RunFilter, RunRecord, Runs, Starter, TaskRecord, chunks};
+use crate::{Result, RunFilter, RunRecord, Runs, Starter, TaskRecord, chunks};
 
 #[async_trait]
 impl Runs for Memory {
@@ -19,10 +19,6 @@ impl Runs for Memory {
 
     async fn runs(&self, tenant: TenantId, filter: &RunFilter) -> Result<Vec<RunRecord>> {
         Ok(self.shared.tables().runs(tenant, filter))
-    }
-
-    async fn facts(&self, run: RunId) -> Result<Option<Facts>> {
-        Ok(self.shared.tables().runs.get(&run).map(|row| row.facts.clone()))
     }
 
     async fn run_tasks(

@@ -80,7 +80,7 @@ pub(super) fn forget_schedules(tables: &mut Tables, tenant: TenantId, workflow: 
     tables.schedules.retain(|(of, name, _), _| *of != tenant || name != workflow);
 }
 
-/// When the first schedule should be looked at, among those that pass.
+/// When the first schedule is due, among those that pass.
 pub(super) fn first_schedule(tables: &Tables, passes: impl Fn(Instant) -> bool) -> Option<Instant> {
     tables.schedules.values().filter_map(|row| row.due_at).filter(|at| passes(*at)).min()
 }

@@ -29,9 +29,9 @@ impl Draft {
         let (name, key) = (normal::label(&ask.name).into_owned(), normal::label(&ask.key).into_owned());
         holds(!name.is_empty(), "a_shared_task_has_a_name")?;
         let key = (ask.tenant, name, key);
-        let standing = self.shares.get(&key).copied().unwrap_or_else(|| tables.shares.get(&key).copied());
+        let existing = self.shares.get(&key).copied().unwrap_or_else(|| tables.shares.get(&key).copied());
         let serves = |row: &ShareRow| row.finished_at.is_none_or(|at| at >= ask.fresh_since);
-        let row = standing.filter(serves).unwrap_or(ShareRow { owner: ask.by, finished_at: None });
+        let row = existing.filter(serves).unwrap_or(ShareRow { owner: ask.by, finished_at: None });
         self.shares.insert(key, Some(row));
         self.waiters.insert(ask.by, None);
         if row.finished_at.is_some() {
@@ -56,7 +56,7 @@ impl Draft {
         let run = changes.run.id;
         for (task, finished_at) in normal::shares_ended(changes) {
             let ended = ShareRow { owner: TaskKey { run, task }, finished_at };
-            for key in self.carried_out(tables, ended.owner, finished_at.is_none()) {
+            for key in self.executed(tables, ended.owner, finished_at.is_none()) {
                 self.shares.insert(key, finished_at.map(|_| ended));
             }
         }
@@ -65,7 +65,7 @@ impl Draft {
     }
 
     /// The shared tasks that a task executes, or all that it ever executed, as the transaction sees them.
-    fn carried_out(&self, tables: &Tables, owner: TaskKey, ever: bool) -> Vec<ShareKey> {
+    fn executed(&self, tables: &Tables, owner: TaskKey, ever: bool) -> Vec<ShareKey> {
         let committed = tables.shares.iter().map(|(key, row)| (key, Some(row)));
         let written = self.shares.iter().map(|(key, row)| (key, row.as_ref()));
         let rows: BTreeMap<&ShareKey, Option<&ShareRow>> = committed.chain(written).collect();

@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use model::{Granted, Instant, Limit, TaskKey, TenantId};
 
 use super::Memory;
+use super::breakers;
 use crate::{LimitRecord, Result, SlotWait, Slots};
 
 #[async_trait]
@@ -29,6 +30,8 @@ impl Slots for Memory {
     }
 
     async fn slot_wait(&self, key: TaskKey) -> Result<Option<SlotWait>> {
-        Ok(self.shared.tables().slots.slot_wait(key))
+        let tables = self.shared.tables();
+        let wait = tables.slots.slot_wait(key);
+        Ok(wait.map(|wait| SlotWait { until: breakers::pause_end(&tables.breakers, &wait.limit), ..wait }))
     }
 }

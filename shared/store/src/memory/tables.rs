@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 
 use model::{
-    AttemptRecord, BackfillId, Event, Instant, Message, Run, RunId, RunState, Task, TaskIndex, TaskKey,
-    TenantId, Timer, TimerKind, TriggerKey, VersionId, WorkerId,
+    AttemptRecord, BackfillId, Event, Instant, Message, Progress, Run, RunId, RunState, Task, TaskIndex,
+    TaskKey, TenantId, Timer, TimerKind, TriggerKey, VersionId, WorkerId,
 };
 use serde_json::Value;
 
 use super::admission::SlotTables;
+use super::breakers::BreakerTable;
+use super::offers::{NewOffers, OfferRow};
 use super::shares::{ShareKey, ShareRow, Waiter};
 use super::tenants::TenantRow;
 use super::triggers::{TriggerEvents, TriggerRow};
@@ -41,18 +43,23 @@ pub(super) struct Tables {
     pub(super) events: BTreeMap<(RunId, i64), Vec<Event>>,
     /// The keys of these in the order in which they were committed.
     pub(super) written: Vec<(RunId, i64)>,
-    /// By task, attempt and the number of the first line.
-    pub(super) logs: BTreeMap<(TaskKey, u32, u32), Vec<LogLine>>,
+    /// By task, attempt and the number of the first line; with the size of the log up to there.
+    pub(super) logs: BTreeMap<(TaskKey, u32, u32), (Vec<LogLine>, i64)>,
     pub(super) checkpoints: BTreeMap<TaskKey, Checkpoint>,
+    /// By task and attempt.
+    pub(super) progress: BTreeMap<(TaskKey, u32), Progress>,
     pub(super) timers: BTreeMap<TimerKey, Timer>,
     pub(super) shares: BTreeMap<ShareKey, ShareRow>,
     pub(super) waiters: BTreeMap<TaskKey, Waiter>,
     pub(super) signals: BTreeMap<(RunId, String), Value>,
     pub(super) slots: SlotTables,
+    pub(super) breakers: BreakerTable,
     pub(super) outbox: BTreeMap<i64, (Instant, Vec<Message>)>,
     /// The id of the message written last; ids are not used again.
     pub(super) last_post: i64,
     pub(super) workers: BTreeMap<WorkerId, WorkerRow>,
+    pub(super) offers: BTreeMap<TaskKey, OfferRow>,
+    pub(super) new_offers: NewOffers,
     pub(super) schedules: BTreeMap<(TenantId, String, String), ScheduleRecord>,
     pub(super) backfills: BTreeMap<BackfillId, BackfillRecord>,
     pub(super) backfill_dates: BTreeMap<(BackfillId, Instant), BackfillDate>,

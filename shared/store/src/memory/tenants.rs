@@ -16,6 +16,12 @@ impl Tenants for Memory {
     async fn tenant_named(&self, name: &str) -> Result<Option<TenantId>> {
         Ok(self.shared.tables().tenant_named(name))
     }
+
+    async fn tenant_name(&self, tenant: TenantId) -> Result<Option<String>> {
+        let tables = self.shared.tables();
+        let found = tables.all_tenants().find(|(id, ..)| *id == tenant);
+        Ok(found.map(|(_, name, _)| name.to_owned()))
+    }
 }
 
 /// A tenant besides the default one.

@@ -1,4 +1,4 @@
-//! One unit: what it wrote, laid over what is committed.
+//! One transaction: what it wrote, laid over what is committed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ use crate::{
     Transaction, TransactionSlots, Transactions, Unsent, VersionRecord,
 };
 
-/// The one open unit. Dropped, it takes its draft with it.
+/// The one open transaction. Dropped, it takes its draft with it.
 pub(super) struct MemoryTransaction {
     pub(super) shared: Shared,
     pub(super) draft: Draft,

@@ -246,12 +246,6 @@ impl Triggers for Memory {
         Ok(true)
     }
 
-    async fn trigger_events(&self, key: &TriggerKey, limit: u32) -> Result<Vec<TriggerEvent>> {
-        let mut events = events_of(&self.shared.tables(), key);
-        events.truncate(limit as usize);
-        Ok(events)
-    }
-
     async fn runs_triggered(&self, key: &TriggerKey, since: Instant) -> Result<u32> {
         let events = events_of(&self.shared.tables(), key);
         Ok(events.iter().filter(|event| event.at >= since && event.run.is_some()).count() as u32)

@@ -9,6 +9,8 @@ use sqlx::{PgExecutor, Row};
 use uuid::Uuid;
 
 use super::beginning::begin;
+use super::columns::{BACKFILLS, bind_changes, bind_rows};
+use super::statements::{INSERT_BACKFILLS, UPDATE_BACKFILLS};
 use super::{Postgres, rows};
 use crate::backfills::MAX_DELETED_AT_ONCE;
 use crate::{
@@ -45,24 +47,8 @@ impl Backfills for Postgres {
 
     async fn create_backfill(&self, record: &BackfillRecord, dates: &[BackfillDate]) -> Result<()> {
         let mut transaction = begin(&self.pool).await?;
-        let written = sqlx::query(include_str!("../../queries/insert_backfill.sql"))
-            .bind(record.id.0)
-            .bind(record.tenant.0)
-            .bind(normal::text(&record.workflow))
-            .bind(normal::text(&record.schedule))
-            .bind(record.version)
-            .bind(record.from)
-            .bind(record.to)
-            .bind(rows::int(record.max_parallel))
-            .bind(rows::int(record.weight))
-            .bind(record.rerun.name())
-            .bind(record.state.name())
-            .bind(record.created_at)
-            .bind(normal::text(&record.created_by))
-            .bind(record.finished_at)
-            .bind(record.due_at)
-            .execute(&mut *transaction)
-            .await?;
+        let insert = bind_rows(sqlx::query(INSERT_BACKFILLS.as_str()), BACKFILLS, [record]);
+        let written = insert.execute(&mut *transaction).await?;
         if written.rows_affected() == 1 {
             sqlx::query(include_str!("../../queries/insert_backfill_dates.sql"))
                 .bind(record.id.0)
@@ -101,21 +87,8 @@ impl Backfills for Postgres {
     }
 
     async fn save_backfill(&self, record: &BackfillRecord) -> Result<bool> {
-        let written = sqlx::query(
-            "update backfills
-                set state = $2, finished_at = $3, due_at = $4, problem = $5, cancelled_by = $6,
-                    revision = revision + 1
-              where id = $1 and revision = $7",
-        )
-        .bind(record.id.0)
-        .bind(record.state.name())
-        .bind(record.finished_at)
-        .bind(record.due_at)
-        .bind(record.problem.as_deref().map(normal::text))
-        .bind(record.cancelled_by.as_deref().map(normal::text))
-        .bind(record.revision)
-        .execute(&self.pool)
-        .await?;
+        let update = bind_changes(sqlx::query(UPDATE_BACKFILLS.as_str()), BACKFILLS, [record]);
+        let written = update.execute(&self.pool).await?;
         Ok(written.rows_affected() == 1)
     }
 
@@ -155,10 +128,6 @@ impl Backfills for Postgres {
         .execute(&self.pool)
         .await?;
         Ok(written.rows_affected() == 1)
-    }
-
-    async fn backfill_progress(&self, id: BackfillId) -> Result<BTreeMap<String, u32>> {
-        backfill_progress(&self.pool, id).await
     }
 
     async fn backfill_runs(
@@ -231,21 +200,21 @@ pub async fn backfills(
     found.iter().map(record).collect()
 }
 
-/// How many dates of a backfill wait (`waiting`), and how many have a run in which state (`forgotten` if it is gone).
+/// How many dates of a backfill wait (`waiting`), and how many have a run in which state (`forgotten` if the run was deleted).
 pub async fn backfill_progress(
     executor: impl PgExecutor<'_>,
     id: BackfillId,
 ) -> Result<BTreeMap<String, u32>> {
     let found = sqlx::query(
         "select case when dates.state = 'waiting' then 'waiting' when dates.state = 'claimed' then coalesce(runs.state, 'waiting')
-                     else coalesce(runs.state, 'forgotten') end as standing, count(*)::integer as count
+                     else coalesce(runs.state, 'forgotten') end as progress, count(*)::integer as count
            from backfill_dates as dates left join runs on runs.id = dates.run
           where backfill = $1 group by 1",
     )
     .bind(id.0)
     .fetch_all(executor)
     .await?;
-    found.iter().map(|row| Ok((row.try_get("standing")?, rows::number(row, "count")?))).collect()
+    found.iter().map(|row| Ok((row.try_get("progress")?, rows::number(row, "count")?))).collect()
 }
 
 fn named<T: Copy>(row: &PgRow, column: &str, all: &[T], name: impl Fn(T) -> &'static str) -> Result<T> {

@@ -31,7 +31,10 @@ impl<T> Bounded<T> {
 
 /// Reads rows one by one, until there are no more or the page has more than `max_bytes`. The driver skips what is left
 /// unread.
-pub async fn rows(mut rows: BoxStream<'_, sqlx::Result<PgRow>>, max_bytes: usize) -> Result<Bounded<PgRow>> {
+pub async fn rows(
+    mut rows: BoxStream<'_, sqlx::Result<PgRow>>,
+    max_bytes: usize,
+) -> sqlx::Result<Bounded<PgRow>> {
     let (mut items, mut bytes) = (Vec::new(), 0);
     while let Some(row) = rows.try_next().await? {
         if bytes > max_bytes {

@@ -1,14 +1,18 @@
-//! The columns of the hot tables, each named once. Statements, select lists and binds follow from these lists, so nobody
-//! counts parameters: a new column is a line here, beside the migration and the model.
+//! The columns of tables that are written in more than one way or many at a time, each named once. Statements, select lists and binds follow from these lists, so nobody
+//! counts parameters. A new column of runs is a line in the list and one in [`run`], beside the migration and the model.
 
 use model::change::Recheck;
-use model::{AttemptRecord, Changes, Instant, Run, RunId, Task, Timer};
-use sqlx::postgres::PgArguments;
+use model::{
+    AttemptRecord, Changes, Instant, Parent, Run, RunId, Task, TaskIndex, TaskKey, TenantId, Timer, VersionId,
+};
+use sqlx::Row;
+use sqlx::postgres::{PgArguments, PgRow};
 use sqlx::query::Query;
+use uuid::Uuid;
 
 use super::rows::{column, fan_numbers, int, json};
-use super::timers;
-use crate::{Facts, normal};
+use super::{rows, timers};
+use crate::{Facts, Result, normal};
 
 /// A statement with its parameters.
 pub(super) type Bound = Query<'static, sqlx::Postgres, PgArguments>;
@@ -49,6 +53,10 @@ macro_rules! columns {
     };
 }
 
+mod scheduling;
+
+pub(super) use scheduling::{BACKFILLS, SCHEDULES, SLOT_WAITERS};
+
 /// A run as it is written.
 pub(super) struct RunRow {
     pub(super) run: Run,
@@ -81,7 +89,7 @@ impl RunRow {
 pub(super) const RUNS: &[Column<RunRow>] = columns! {
     Given "id" "uuid" = |row| row.run.id.0;
     Never "tenant" "int" = |row| row.run.tenant.0;
-    Never "workflow" "text" = |row| normal::text(&row.run.workflow).into_owned();
+    Never "workflow" "text" = |row| row.run.workflow.clone();
     Never "version" "bigint" = |row| row.run.version.0;
     Set "state" "text" = |row| row.run.state.name();
     Given "revision" "int" = |row| row.run.revision;
@@ -105,6 +113,41 @@ pub(super) const RUNS: &[Column<RunRow>] = columns! {
     Set "waiting" "boolean" = |row| row.run.waiting;
     Never "priority" "int" = |row| row.run.priority;
 };
+
+/// A run as it is read.
+pub(super) fn run(row: &PgRow) -> Result<Run> {
+    Ok(Run {
+        id: RunId(row.try_get("id")?),
+        tenant: TenantId(row.try_get("tenant")?),
+        workflow: row.try_get("workflow")?,
+        version: VersionId(row.try_get("version")?),
+        state: rows::run_state(row)?,
+        revision: row.try_get("revision")?,
+        counts: rows::counts(row)?,
+        failures: rows::number(row, "failures")?,
+        events: row.try_get("events")?,
+        created_at: row.try_get("created_at")?,
+        started_at: row.try_get("started_at")?,
+        finished_at: row.try_get("finished_at")?,
+        error: row.try_get("error")?,
+        parent: parent(row)?,
+        depth: rows::number(row, "depth")?,
+        concurrency_group: row.try_get("concurrency_group")?,
+        waiting: row.try_get("waiting")?,
+        priority: row.try_get("priority")?,
+    })
+}
+
+/// The task that started a run. How deep the run is follows from it and is kept once.
+fn parent(row: &PgRow) -> Result<Option<Parent>> {
+    let Some(run) = row.try_get::<Option<Uuid>, _>("parent_run")? else { return Ok(None) };
+    Ok(Some(Parent {
+        key: TaskKey { run: RunId(run), task: TaskIndex(rows::number(row, "parent_idx")?) },
+        attempt: rows::number(row, "parent_attempt")?,
+        waits: row.try_get("parent_waits")?,
+        depth: rows::number(row, "depth")?,
+    }))
+}
 
 pub(super) const FACTS: &[Column<(RunId, Facts)>] = columns! {
     Never "run" "uuid" = |(run, _)| run.0;
@@ -168,6 +211,7 @@ pub(super) const ATTEMPTS: &[Column<(RunId, AttemptRecord)>] = columns! {
     Set "finished_at" "timestamptz" = |(_, over)| over.finished_at;
     Set "failure" "text" "::json" = |(_, over)| over.failure.as_ref().map(json);
     Set "decision" "text" = |(_, over)| over.decision.clone();
+    Set "next_attempt_at" "timestamptz" = |(_, over)| over.next_attempt_at;
 };
 
 pub(super) const TIMERS: &[Column<(RunId, Timer)>] = columns! {
@@ -179,8 +223,8 @@ pub(super) const TIMERS: &[Column<(RunId, Timer)>] = columns! {
 };
 
 /// An array as Postgres writes it in text.
-pub(super) fn array(numbers: &[u32]) -> String {
-    let numbers: Vec<String> = numbers.iter().map(u32::to_string).collect();
+pub(super) fn array(numbers: &[impl ToString]) -> String {
+    let numbers: Vec<String> = numbers.iter().map(ToString::to_string).collect();
     format!("{{{}}}", numbers.join(","))
 }
 
@@ -212,6 +256,11 @@ impl Parameters {
 /// The columns of a select list.
 pub(super) fn names<R>(columns: &[Column<R>]) -> String {
     list(stored(columns), |column| column.name.into())
+}
+
+/// The same, of a table that is joined with others.
+pub(super) fn names_in<R>(table: &str, columns: &[Column<R>]) -> String {
+    list(stored(columns), |column| format!("{table}.{}", column.name))
 }
 
 /// What an update sets, from the rows that it is given.

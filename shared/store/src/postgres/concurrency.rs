@@ -7,7 +7,7 @@ use sqlx::{PgConnection, PgExecutor, Row};
 
 use crate::{ConcurrencyMember, Result, normal};
 
-/// The lock comes first and by itself, so that what is read is what was true when it was had.
+/// The lock comes first, in a statement of its own: a statement reads what was committed before it began.
 pub(super) async fn lock(
     connection: &mut PgConnection,
     tenant: TenantId,

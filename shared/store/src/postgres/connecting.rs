@@ -14,11 +14,12 @@ const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
 /// A connection that was used within this time is taken to be alive without asking.
 const PING_AFTER: Duration = Duration::from_secs(30);
 
-/// A connection that is unused for this long is closed: idle functions keep no database awake.
-const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
-
 /// The role that owns the tables.
 pub(super) const OWNER: &str = "ebbflow_owner";
+
+/// Admits one migrating user of a database at a time: Postgres refuses two that grant rights on one schema at once. Closing the
+/// connection releases it.
+const LOCK_ROLES: &str = "select pg_advisory_lock(hashtextextended('ebbflow roles', 0))";
 
 /// The statements that create the roles, run by the migrating user.
 const ROLES: &str = include_str!("../../../../migrations/roles.sql");
@@ -38,10 +39,39 @@ const SETTINGS: [(&str, &str); 7] = [
     ("jit", "off"),
 ];
 
+/// How many connections a process opens, and how long it keeps them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Connections {
+    /// The maximum number of open connections.
+    pub max: u32,
+    /// A connection that is unused for this long is closed: idle functions keep no database awake.
+    pub idle_timeout: Duration,
+}
+
+impl Connections {
+    /// How long an unused connection stays open by default.
+    pub const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
+
+    /// At most this number of connections, with the default timeout.
+    pub const fn at_most(max: u32) -> Self {
+        Self { max, idle_timeout: Self::IDLE_TIMEOUT }
+    }
+}
+
 impl Postgres {
     /// Connects to a migrated database, with at most `max_connections` connections.
     pub async fn connect(url: &str, max_connections: u32) -> Result<Self> {
-        Self::connect_with(url.parse()?, max_connections).await
+        Self::open(url, None, Connections::at_most(max_connections)).await
+    }
+
+    /// Connects as [`connect`](Self::connect) does, with a password that the address does not hold, if one is given.
+    pub async fn open(url: &str, password: Option<&str>, connections: Connections) -> Result<Self> {
+        let options: PgConnectOptions = url.parse()?;
+        let options = match password {
+            Some(password) => options.password(password),
+            None => options,
+        };
+        Self::connect_with(options, connections).await
     }
 
     /// Checks that a URL can be parsed, without connecting. Returns what is wrong with it.
@@ -53,11 +83,11 @@ impl Postgres {
         }
     }
 
-    pub(super) async fn connect_with(options: PgConnectOptions, max_connections: u32) -> Result<Self> {
+    async fn connect_with(options: PgConnectOptions, connections: Connections) -> Result<Self> {
         let pool = PgPoolOptions::new()
-            .max_connections(max_connections)
+            .max_connections(connections.max)
             .acquire_timeout(ACQUIRE_TIMEOUT)
-            .idle_timeout(IDLE_TIMEOUT)
+            .idle_timeout(connections.idle_timeout)
             .test_before_acquire(false)
             .before_acquire(|connection, usage| {
                 Box::pin(async move { Ok(usage.idle_for < PING_AFTER || connection.ping().await.is_ok()) })
@@ -73,11 +103,12 @@ impl Postgres {
         MIGRATIONS.iter().map(|migration| migration.version).max()
     }
 
-    /// Brings a database to the newest schema. Migrating twice, or from several processes at once, is safe: an
-    /// advisory lock admits one at a time.
+    /// Brings a database to the newest schema. Migrating twice, or from several processes at once, is safe:
+    /// advisory locks admit one at a time.
     pub async fn migrate(url: &str) -> Result<()> {
         let options: PgConnectOptions = url.parse()?;
         let mut migrating_user = options.connect().await?;
+        migrating_user.execute(LOCK_ROLES).await?;
         migrating_user.execute(ROLES).await?;
         migrating_user.close().await?;
         let mut owner = options.options([("role", OWNER)]).connect().await?;

@@ -1,11 +1,12 @@
-//! Looking for what should not be, by bounded statements that have an index to go by.
+//! Inspections: bounded statements that find faults through indexes.
 
 use async_trait::async_trait;
 use model::{Audit, Counts, Instant, RunId, TaskIndex, TaskState};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, PgPool, Row};
 
-use super::{Postgres, rows, timers};
+use super::statements::INSPECT_RUNS;
+use super::{Postgres, columns, rows, timers};
 use crate::inspection::{MAX_COUNTED, OVERDUE_AFTER, PAGE_SIZE, SILENT_AFTER, Seen, UNCLAIMED_AFTER};
 use crate::{Error, Fault, Finding, Inspection, Inspections, Result};
 
@@ -16,7 +17,7 @@ impl Inspections for Postgres {
             Some(_) => Vec::new(),
             None => of_the_whole(&self.pool, now).await?,
         };
-        let found = sqlx::query(include_str!("../../queries/inspect_runs.sql"))
+        let found = sqlx::query(INSPECT_RUNS.as_str())
             .bind(after.map(|run| run.0))
             .bind(i64::from(PAGE_SIZE))
             .bind(now - UNCLAIMED_AFTER)
@@ -32,10 +33,10 @@ impl Inspections for Postgres {
 
 fn seen(row: &PgRow) -> Result<Seen> {
     Ok(Seen {
-        run: rows::run(row)?,
+        run: columns::run(row)?,
         recheck_at: row.try_get("recheck_at")?,
         counts: counts(row.try_get("seen")?)?,
-        unheard: rows::number(row, "unheard")?,
+        unclaimed: rows::number(row, "unclaimed")?,
         moved_at: row.try_get("moved_at")?,
     })
 }

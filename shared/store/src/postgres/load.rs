@@ -39,6 +39,7 @@ impl Measured for Postgres {
             unsent: row.try_get("unsent")?,
             timer: row.try_get("timer")?,
             dead_letters: rows::number(&row, "dead_letters")?,
+            breakers: rows::number(&row, "breakers")?,
             workers,
         })
     }

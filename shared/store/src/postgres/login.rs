@@ -8,12 +8,6 @@ use super::connecting::OWNER;
 use crate::Result;
 
 impl Postgres {
-    /// Connects as [`connect`](Self::connect) does, with a password that the address does not hold.
-    pub async fn connect_by(url: &str, password: &str, max_connections: u32) -> Result<Self> {
-        let options: PgConnectOptions = url.parse()?;
-        Self::connect_with(options.password(password), max_connections).await
-    }
-
     /// Opens new connections with another password. Those that are open stay.
     pub fn use_password(&self, password: &str) {
         let options = (*self.pool.connect_options()).clone();

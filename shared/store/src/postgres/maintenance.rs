@@ -23,11 +23,13 @@ impl Maintenance for Postgres {
             recheck: row.try_get("recheck")?,
             unsent: row.try_get("unsent")?,
             granted: row.try_get("granted")?,
+            breaker: row.try_get("breaker")?,
             room: row.try_get("room")?,
             worker: row.try_get("worker")?,
             retention: row.try_get("retention")?,
             trigger: row.try_get("trigger")?,
             neglected: row.try_get("neglected")?,
+            log_filter: row.try_get("log_filter")?,
         })
     }
 

@@ -29,7 +29,7 @@ pub(super) async fn create(
             labelled.push(new_run);
             created.push(Created::New);
         } else {
-            created.push(who_is_there(connection, new_run).await?);
+            created.push(existing(connection, new_run).await?);
         }
     }
     labels::insert(connection, &labelled).await?;
@@ -53,8 +53,8 @@ async fn insert(connection: &mut PgConnection, new_runs: &[&NewRunRecord]) -> Re
     created.iter().map(|row| Ok(RunId(row.try_get::<Uuid, _>("id")?))).collect()
 }
 
-/// Which run stood in the way of a new one: the one of its id, before the one of its date.
-async fn who_is_there(connection: &mut PgConnection, new_run: &NewRunRecord) -> Result<Created> {
+/// The run because of which a new one was not created: the one with its id, else the one with its date.
+async fn existing(connection: &mut PgConnection, new_run: &NewRunRecord) -> Result<Created> {
     let run = &new_run.changes.run;
     let there = sqlx::query(
         "select id from runs where id = $1 or (tenant = $2 and workflow = $3 and logical_date = $4 and schedule = $5)

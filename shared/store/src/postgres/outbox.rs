@@ -25,7 +25,7 @@ impl Outbox for Postgres {
     }
 
     async fn sent(&self, ids: &[i64]) -> Result<()> {
-        // Deletes rows. Nobody waits for the disk: what comes back after a crash is only said once more.
+        // Deletes rows. Nobody waits for the disk: a row that comes back after a crash is only published once more.
         if !ids.is_empty() {
             let delete = "with hasty as materialized (select set_config('synchronous_commit', 'off', true))
                           delete from outbox using hasty where id = any($1)";
@@ -38,7 +38,7 @@ impl Outbox for Postgres {
 /// The kind of a row that holds a list of messages.
 const LIST: &str = "messages";
 
-/// What a transaction has to say once it is committed.
+/// The messages that a transaction publishes once it is committed.
 #[derive(Default)]
 pub(super) struct PendingMessages {
     decided_at: Option<Instant>,

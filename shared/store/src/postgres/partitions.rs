@@ -112,7 +112,7 @@ async fn drop_whole(pool: &PgPool, partition: &Partition) -> Result<()> {
     let statement = format!("drop table if exists {}", partition.name());
     sqlx::query(AssertSqlSafe(statement)).execute(&mut *transaction).await?;
     transaction.commit().await?;
-    tracing::info!("Dropped {}: what lay in it was kept long enough", partition.name());
+    tracing::info!("Dropped {}: its rows expired", partition.name());
     Ok(())
 }
 

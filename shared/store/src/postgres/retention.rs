@@ -1,4 +1,4 @@
-//! What has been kept long enough, deleted in short transactions.
+//! Deletes what has expired, in short transactions.
 
 use async_trait::async_trait;
 use model::{Instant, Run, RunId, RunState};
@@ -118,16 +118,31 @@ impl Retention for Postgres {
             .await?;
         Ok(gone.rows_affected())
     }
+
+    async fn forget_breakers(&self, before: Instant) -> Result<u64> {
+        let gone = sqlx::query(
+            "delete from breakers where id in (
+                 select id from breakers
+                  where not exists (select from unnest(failed_at) as failed (at) where at > $1)
+                    and (open_until is null or kind = 'host' and open_until <= $1)
+                  order by id limit $2 for update skip locked
+             )",
+        );
+        let gone = gone.bind(before).bind(i64::from(MAX_DELETED_AT_ONCE)).execute(&self.pool).await?;
+        Ok(gone.rows_affected())
+    }
 }
 
 /// Every table with rows of a run, those that refer to others first. What lies in partitions goes with them.
-const TABLES: [&str; 13] = [
+const TABLES: [&str; 15] = [
+    "delete from offers where run = any($1)",
     "delete from timers where run = any($1)",
     "delete from signals where run = any($1)",
     "delete from shared_task_waiters where run = any($1)",
     "delete from shared_tasks where owner_run = any($1)",
     "delete from items where run = any($1)",
     "delete from checkpoints where run = any($1)",
+    "delete from progress where run = any($1)",
     "delete from outputs where run = any($1)",
     "delete from attempts where run = any($1)",
     "delete from logs_other where run = any($1)",

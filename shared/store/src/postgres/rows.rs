@@ -2,9 +2,9 @@
 
 use model::task::Tally;
 use model::{
-    AttemptRecord, Child, Counts, Failure, Fan, Interval, Parent, Planned, Run, RunId, RunState, Task,
-    TaskIndex, TaskKey, TaskState, TenantId, Timer, TimerKind, VersionId, WorkerCommand, WorkerCommandKind,
-    WorkerId,
+    AttemptRecord, BackfillId, Child, Counts, Done, Failure, Fan, Interval, Planned, Progress, RunId,
+    RunState, Task, TaskIndex, TaskKey, TaskState, TenantId, Timer, TimerKind, VersionId, WorkerCommand,
+    WorkerCommandKind, WorkerId,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -13,7 +13,7 @@ use sqlx::postgres::PgRow;
 use sqlx::types::Json;
 use uuid::Uuid;
 
-use super::timers;
+use super::{columns, timers};
 
 pub use super::timers::index as timer_index;
 use crate::{
@@ -31,49 +31,20 @@ pub fn int(number: u32) -> i32 {
     number as i32
 }
 
+/// A backfill as wait queues hold it: nil for live tasks, since it is part of keys.
+pub(super) fn backfill_or_nil(backfill: Option<BackfillId>) -> Uuid {
+    backfill.map_or(Uuid::nil(), |backfill| backfill.0)
+}
+
 /// JSON as text. It is bound as text and cast: the driver's own JSON parameters are `jsonb`, which cannot
 /// hold all that JSON can say.
 pub(super) fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("what is stored as JSON has string keys only")
 }
 
-pub(super) fn run(row: &PgRow) -> Result<Run> {
-    Ok(Run {
-        id: RunId(row.try_get("id")?),
-        tenant: TenantId(row.try_get("tenant")?),
-        workflow: row.try_get("workflow")?,
-        version: VersionId(row.try_get("version")?),
-        state: run_state(row)?,
-        revision: row.try_get("revision")?,
-        counts: counts(row)?,
-        failures: number(row, "failures")?,
-        events: row.try_get("events")?,
-        created_at: row.try_get("created_at")?,
-        started_at: row.try_get("started_at")?,
-        finished_at: row.try_get("finished_at")?,
-        error: row.try_get("error")?,
-        parent: parent(row)?,
-        depth: number(row, "depth")?,
-        concurrency_group: row.try_get("concurrency_group")?,
-        waiting: row.try_get("waiting")?,
-        priority: row.try_get("priority")?,
-    })
-}
-
-/// The task that started a run. How deep the run is follows from it and is kept once.
-fn parent(row: &PgRow) -> Result<Option<Parent>> {
-    let Some(run) = row.try_get::<Option<Uuid>, _>("parent_run")? else { return Ok(None) };
-    Ok(Some(Parent {
-        key: TaskKey { run: RunId(run), task: TaskIndex(number(row, "parent_idx")?) },
-        attempt: number(row, "parent_attempt")?,
-        waits: row.try_get("parent_waits")?,
-        depth: number(row, "depth")?,
-    }))
-}
-
 pub(super) fn run_record(row: &PgRow) -> Result<RunRecord> {
     Ok(RunRecord {
-        run: run(row)?,
+        run: columns::run(row)?,
         facts: facts(row)?,
         version_number: row.try_get("number")?,
         starter: starter(row)?,
@@ -109,6 +80,21 @@ fn planned(row: &PgRow) -> Result<Option<Planned>> {
     let Some(schedule) = row.try_get("planned_schedule")? else { return Ok(None) };
     let interval = Interval { start: row.try_get("interval_start")?, end: row.try_get("interval_end")? };
     Ok(Some(Planned { schedule, interval }))
+}
+
+/// What an attempt reported.
+pub fn progress(row: &PgRow) -> Result<Progress> {
+    let done = match row.try_get("fraction")? {
+        Some(fraction) => Some(Done { fraction, message: row.try_get("message")? }),
+        None => None,
+    };
+    Ok(Progress {
+        attempt: number(row, "attempt")?,
+        at: row.try_get("at")?,
+        done,
+        phase: row.try_get("phase")?,
+        metrics: row.try_get::<Json<_>, _>("metrics")?.0,
+    })
 }
 
 /// A task and the run that it is of.
@@ -170,6 +156,7 @@ pub(super) fn attempt(row: &PgRow) -> Result<AttemptRecord> {
         finished_at: row.try_get("finished_at")?,
         failure: failure(row)?,
         decision: row.try_get("decision")?,
+        next_attempt_at: row.try_get("next_attempt_at")?,
     })
 }
 
@@ -261,7 +248,7 @@ fn unsigned(number: i32, what: &'static str) -> Result<u32> {
     u32::try_from(number).map_err(|error| Error::Unreadable { what, why: error.to_string() })
 }
 
-fn counts(row: &PgRow) -> Result<Counts> {
+pub(super) fn counts(row: &PgRow) -> Result<Counts> {
     numbers(row.try_get("counts")?, "counts").map(Counts::from_array)
 }
 

@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use super::bounded::{MAX_LISTED_VALUE, MAX_PAGE_BYTES};
 use super::rows::int;
+use super::statements::{FIND_RUNS, LIST_RUNS, LIST_RUNS_BY_ID};
 use super::{Postgres, bounded, rows};
 use crate::chunks::Numbered;
 use crate::{Bounded, Facts, ListedRun, ListedTask, Result, RunFilter, RunRecord, Runs, TaskRecord, normal};
@@ -23,7 +24,7 @@ impl Runs for Postgres {
     }
 
     async fn runs(&self, tenant: TenantId, filter: &RunFilter) -> Result<Vec<RunRecord>> {
-        let found = sqlx::query(include_str!("../../queries/list_runs.sql"))
+        let found = sqlx::query(LIST_RUNS.as_str())
             // Planned for each call: which index serves depends on which filters are there.
             .persistent(false)
             .bind(tenant.0)
@@ -34,10 +35,6 @@ impl Runs for Postgres {
             .fetch_all(&self.pool)
             .await?;
         found.iter().map(rows::run_record).collect()
-    }
-
-    async fn facts(&self, run: RunId) -> Result<Option<Facts>> {
-        facts(&self.pool, run).await
     }
 
     async fn run_tasks(
@@ -89,7 +86,7 @@ impl Runs for Postgres {
 
 /// Those of these runs that are the tenant's, in no particular order.
 pub async fn run(executor: impl PgExecutor<'_>, tenant: TenantId, ids: &[RunId]) -> Result<Vec<RunRecord>> {
-    let found = sqlx::query(include_str!("../../queries/find_runs.sql"))
+    let found = sqlx::query(FIND_RUNS.as_str())
         .bind(tenant.0)
         .bind(ids.iter().map(|id| id.0).collect::<Vec<Uuid>>())
         .fetch_all(executor)
@@ -104,7 +101,7 @@ pub async fn listed_runs(
     tenant: TenantId,
     ids: &[RunId],
 ) -> Result<Bounded<ListedRun>> {
-    let found = sqlx::query(include_str!("../../queries/list_runs_by_id.sql"))
+    let found = sqlx::query(LIST_RUNS_BY_ID.as_str())
         .bind(tenant.0)
         .bind(ids.iter().map(|id| id.0).collect::<Vec<Uuid>>())
         .bind(MAX_LISTED_VALUE)

@@ -7,7 +7,7 @@ use sqlx::{PgConnection, Row};
 use super::columns::{ATTEMPTS, EVENTS, RUNS, RunRow, TASKS, TaskRow, bind_changes, bind_rows};
 use super::rows::{column, int, json};
 use super::statements::{INSERT_TASKS, UPDATE_RUNS_AND_TASKS, UPSERT_ATTEMPTS};
-use super::{items, shares, signals, timers};
+use super::{items, offers, shares, signals, timers};
 use crate::{Error, Result, normal};
 
 /// Writes changed runs and tasks over the revisions they were read at, and what comes with them.
@@ -32,6 +32,7 @@ pub(super) async fn append(connection: &mut PgConnection, changes: &[Changes]) -
     items::insert(connection, changes).await?;
     timers::write(connection, changes).await?;
     signals::write(connection, changes).await?;
+    offers::write(connection, changes).await?;
     shares::write(connection, changes).await
 }
 

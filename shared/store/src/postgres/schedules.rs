@@ -6,6 +6,8 @@ use sqlx::postgres::PgRow;
 use sqlx::types::Json;
 use sqlx::{PgConnection, PgExecutor, Row};
 
+use super::columns::{SCHEDULES, bind_changes, bind_rows};
+use super::statements::{INSERT_SCHEDULES, UPDATE_SCHEDULES};
 use super::{Postgres, bounded, rows};
 use crate::{Bounded, Error, Result, ScheduleRecord, Schedules, normal};
 
@@ -106,43 +108,13 @@ pub(super) async fn forget(connection: &mut PgConnection, tenant: TenantId, work
 }
 
 async fn insert(connection: &mut PgConnection, record: &ScheduleRecord) -> Result<()> {
-    sqlx::query(
-        "insert into schedules (tenant, workflow, name, definition, decided_until, due_at, drift, revision)
-         values ($1, $2, $3, $4::text::json, $5, $6, $7, 0)",
-    )
-    .bind(record.tenant.0)
-    .bind(normal::text(&record.workflow))
-    .bind(normal::text(&record.schedule.name))
-    .bind(rows::json(&record.schedule))
-    .bind(record.decided_until)
-    .bind(record.due_at)
-    .bind(&record.drift)
-    .execute(connection)
-    .await?;
+    bind_rows(sqlx::query(INSERT_SCHEDULES.as_str()), SCHEDULES, [record]).execute(connection).await?;
     Ok(())
 }
 
 async fn update(connection: &mut PgConnection, record: &ScheduleRecord) -> Result<bool> {
-    let pause = record.pause.as_ref();
-    let written = sqlx::query(include_str!("../../queries/update_schedule.sql"))
-        .bind(record.tenant.0)
-        .bind(normal::text(&record.workflow))
-        .bind(normal::text(&record.schedule.name))
-        .bind(rows::json(&record.schedule))
-        .bind(record.decided_until)
-        .bind(record.owed.map(|(which, _)| which.name()))
-        .bind(record.owed.map(|(_, until)| until))
-        .bind(record.due_at)
-        .bind(pause.map(|pause| pause.at))
-        .bind(pause.map(|pause| normal::text(&pause.by)))
-        .bind(pause.and_then(|pause| pause.reason.as_deref()).map(normal::text))
-        .bind(record.problem.as_deref().map(normal::text))
-        .bind(record.last_date)
-        .bind(&record.drift)
-        .bind(record.revision)
-        .execute(connection)
-        .await?;
-    Ok(written.rows_affected() == 1)
+    let update = bind_changes(sqlx::query(UPDATE_SCHEDULES.as_str()), SCHEDULES, [record]);
+    Ok(update.execute(connection).await?.rows_affected() == 1)
 }
 
 fn record(row: &PgRow) -> Result<ScheduleRecord> {

@@ -52,7 +52,7 @@ async fn output(connection: &mut PgConnection, owner: TaskKey) -> Result<Value> 
     Ok(found.as_ref().map(rows::output).transpose()?.flatten().unwrap_or_default())
 }
 
-/// Keeps the shared tasks that succeeded, forgets those that were carried out in vain or that count no longer, and the
+/// Keeps the shared tasks that succeeded, deletes those that failed or that count no longer, and the
 /// waits that are over.
 pub(super) async fn write(connection: &mut PgConnection, changes: &[Changes]) -> Result<()> {
     let (kept, forgotten): (Vec<_>, Vec<_>) = gather(changes, |each| normal::shares_ended(each).into_iter())

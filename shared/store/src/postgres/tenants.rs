@@ -11,7 +11,7 @@ use crate::{Result, Tenants, normal};
 #[async_trait]
 impl Tenants for Postgres {
     async fn tenant(&self, name: &str, now: Instant) -> Result<TenantId> {
-        // Numbers are given one after the other: they are small, since a line's ids are made of them.
+        // Numbers are given one after the other: ids in wait queues are made of them, and have room for small ones only.
         let mut transaction = begin(&self.pool).await?;
         sqlx::query("lock table tenants in share row exclusive mode").execute(&mut *transaction).await?;
         sqlx::query(
@@ -33,5 +33,10 @@ impl Tenants for Postgres {
     async fn tenant_named(&self, name: &str) -> Result<Option<TenantId>> {
         let found = sqlx::query_scalar("select id from tenants where name = $1").bind(normal::text(name));
         Ok(found.fetch_optional(&self.pool).await?.map(TenantId))
+    }
+
+    async fn tenant_name(&self, tenant: TenantId) -> Result<Option<String>> {
+        let found = sqlx::query_scalar("select name from tenants where id = $1").bind(tenant.0);
+        Ok(found.fetch_optional(&self.pool).await?)
     }
 }

@@ -14,8 +14,8 @@ use super::beginning::{UNIT, begin_with};
 use super::outbox::PendingMessages;
 use super::statements::{LOCK_RUNS, SELECT_ALL_TASKS, SELECT_TASKS, SELECT_UNFINISHED_TASKS};
 use super::{
-    admission, concurrency, definitions, inspection, items, new_runs, retention, rows, runs, saves, shares,
-    signals, timers,
+    admission, columns, concurrency, definitions, inspection, items, new_runs, retention, rows, runs, saves,
+    shares, signals, timers,
 };
 use crate::{
     ConcurrencyMember, Context, Created, DueTimer, Error, NewRunRecord, Part, Result, Share, ShareAsk,
@@ -192,7 +192,7 @@ impl TransactionSlots for PostgresTransaction {
 async fn lock(connection: &mut PgConnection, runs: &[RunId]) -> Result<Vec<Run>> {
     let ids: Vec<Uuid> = runs.iter().map(|run| run.0).collect();
     let found = sqlx::query(LOCK_RUNS.as_str()).bind(ids).fetch_all(connection).await?;
-    found.iter().map(rows::run).collect()
+    found.iter().map(columns::run).collect()
 }
 
 async fn tasks(connection: &mut PgConnection, keys: &[TaskKey]) -> Result<Vec<(RunId, Task)>> {

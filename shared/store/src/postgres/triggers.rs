@@ -237,10 +237,6 @@ impl Triggers for Postgres {
         Ok(written.rows_affected() == 1)
     }
 
-    async fn trigger_events(&self, key: &TriggerKey, limit: u32) -> Result<Vec<TriggerEvent>> {
-        trigger_events(&self.pool, key, limit).await
-    }
-
     async fn runs_triggered(&self, key: &TriggerKey, since: Instant) -> Result<u32> {
         let row = sqlx::query(
             "select count(*)::int as runs from trigger_events
@@ -322,7 +318,7 @@ pub async fn trigger_events(
     found.iter().map(event).collect()
 }
 
-/// Lets the triggers of a workflow pause, if it does.
+/// Pauses the triggers of a workflow that is paused.
 pub(super) async fn hold_triggers(
     connection: &mut PgConnection,
     tenant: TenantId,
@@ -342,7 +338,7 @@ pub(super) async fn hold_triggers(
     Ok(())
 }
 
-/// Lets those triggers go on that paused with their workflow; a sensor looks at once.
+/// Resumes the triggers that paused with their workflow; their sensors poll at once.
 pub(super) async fn release_triggers(
     connection: &mut PgConnection,
     tenant: TenantId,

@@ -1,6 +1,6 @@
-//! Limits and their wait queues, as readers see them.
+//! Limits, their wait queues and circuit breakers, as readers see them.
 
-use model::{Instant, Limit};
+use model::{Breaker, Instant, Limit};
 
 /// A limit and how much of it is used.
 #[derive(Clone, PartialEq, Debug)]
@@ -32,4 +32,15 @@ pub struct SlotWait {
     pub since: Instant,
     /// Whether it was granted its slots and has not taken them over.
     pub granted: bool,
+    /// When the pause of the circuit breaker that it waits for ends; none if it waits for something else.
+    pub until: Option<Instant>,
+}
+
+/// A circuit breaker as people see it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct BreakerRecord {
+    /// The row of the breaker.
+    pub breaker: Breaker,
+    /// How many tasks wait for it.
+    pub waiting: u32,
 }

@@ -14,7 +14,7 @@ pub struct Claim {
 }
 
 /// A worker's sign of life.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Heartbeat {
     /// The worker that is alive.
     pub worker: WorkerId,

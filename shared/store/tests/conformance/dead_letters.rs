@@ -84,7 +84,7 @@ pub(crate) async fn a_dead_letter_is_there_until_it_is_thrown_away(store: Subjec
     }
 }
 
-pub(crate) async fn dead_letters_that_were_kept_long_enough_are_forgotten(store: Subject) {
+pub(crate) async fn expired_dead_letters_are_deleted(store: Subject) {
     for second in 1..=3 {
         store.insert_dead_letter(&letter(&second.to_string(), second)).await.unwrap();
     }

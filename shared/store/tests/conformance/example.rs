@@ -6,8 +6,8 @@ use chrono::{TimeDelta, TimeZone, Utc};
 use model::change::Recheck;
 use model::message::RunNudged;
 use model::{
-    Changes, Counts, Event, EventKind, Instant, Message, Run, RunId, RunState, Task, TaskIndex, TaskKey,
-    TaskState, TenantId, VersionId, WorkerId,
+    Changes, Event, EventKind, Instant, Message, Run, RunId, RunState, Task, TaskIndex, TaskKey, TaskState,
+    TenantId, VersionId, WorkerId,
 };
 use serde_json::{Map, Value};
 use store::{Created, Facts, NewRunRecord, NewVersion, Result, Store, Unsent};
@@ -69,27 +69,7 @@ pub(crate) async fn version(store: &dyn Store) -> VersionId {
 
 /// A run of `tasks` pending tasks, with nothing else.
 pub(crate) fn new_run(id: RunId, version: VersionId, tasks: u32) -> NewRunRecord {
-    let run = Run {
-        id,
-        tenant: TENANT,
-        workflow: "example".to_owned(),
-        version,
-        state: RunState::Queued,
-        revision: 0,
-        counts: Counts::all_pending(tasks),
-        failures: 0,
-        events: 0,
-        created_at: at(0),
-        started_at: None,
-        finished_at: None,
-        error: None,
-        parent: None,
-        depth: 0,
-        concurrency_group: None,
-        waiting: false,
-        priority: 0,
-    };
-    let mut changes = changes(run);
+    let mut changes = changes(Run::new(id, TENANT, "example", version, tasks, at(0)));
     changes.tasks = (0..tasks).map(|index| Task::pending(TaskIndex(index), at(0))).collect();
     NewRunRecord { facts: facts(), changes }
 }
@@ -122,6 +102,8 @@ pub(crate) fn changes(run: Run) -> Changes {
         taken_signals: vec![],
         shares_ended: vec![],
         waits_over: vec![],
+        offers: vec![],
+        withdrawn_offers: vec![],
         outbox: vec![],
         recheck: Recheck::Keep,
     }

@@ -57,7 +57,7 @@ pub(crate) async fn children_are_there_with_their_items(store: Subject) {
     assert_eq!(store.item(key(id, 2)).await.unwrap(), None);
 }
 
-pub(crate) async fn a_run_can_be_born_with_children(store: Subject) {
+pub(crate) async fn a_run_can_be_created_with_children(store: Subject) {
     let id = run_id(1);
     let mut new_run = new_run(id, version(&*store).await, 3);
     fan_out(&mut new_run.changes, 2);
@@ -67,7 +67,7 @@ pub(crate) async fn a_run_can_be_born_with_children(store: Subject) {
     assert_eq!(store.item(key(id, 4)).await.unwrap(), Some(json!({"number": 1})));
 }
 
-pub(crate) async fn ten_thousand_children_are_born_in_one_save(store: Subject) {
+pub(crate) async fn ten_thousand_children_are_created_in_one_save(store: Subject) {
     let id = example(&*store, 1).await;
     step(&*store, id, |changes| fan_out(changes, 10_000)).await.unwrap();
     let last = store.run_tasks(id, Some(TaskIndex(1)), Some(TaskIndex(10_000)), 9).await.unwrap();
@@ -194,7 +194,7 @@ async fn is_refused(store: &Subject, spoil: impl FnOnce(&mut Changes)) {
     assert_eq!(picture(&**store, run_id(1)).await, before);
 }
 
-pub(crate) async fn a_child_is_born_once(store: Subject) {
+pub(crate) async fn a_child_is_created_once(store: Subject) {
     grown(&store).await;
     is_refused(&store, |changes| changes.new_tasks = children(3, 1)).await;
     is_refused(&store, |changes| changes.items = vec![(TaskIndex(3), json!(1))]).await;

@@ -1,7 +1,7 @@
 //! Claims about what is appended and never changed: events, attempts, logs.
 
 use model::{AttemptRecord, Changes, Failure, RunId, TaskIndex, TaskState};
-use store::{LogChunk, LogLine};
+use store::{LogChunk, LogLine, MAX_LOG_LINES};
 
 use crate::Subject;
 use crate::example::{at, event, example, key, record, step, worker};
@@ -46,8 +46,13 @@ fn over(attempt: u32, state: TaskState, decision: &str) -> AttemptRecord {
         worker: Some(worker(3)),
         started_at: Some(at(1)),
         finished_at: at(2),
-        failure: (state == TaskState::Failed).then(|| Failure::transient("lost \0 it")),
+        failure: (state == TaskState::Failed).then(|| Failure {
+            signal: Some(9),
+            detail: Some(serde_json::json!({"rows": [1, 2]})),
+            ..Failure::transient("lost \0 it")
+        }),
         decision: decision.to_owned(),
+        next_attempt_at: (state == TaskState::Failed).then(|| at(32)),
     }
 }
 
@@ -94,6 +99,33 @@ pub(crate) async fn the_same_chunk_again_changes_nothing(store: Subject) {
     store.append_log(&chunk(id, 1, 0, &["a", "b"])).await.unwrap();
     store.append_log(&chunk(id, 1, 0, &["x"])).await.unwrap();
     assert_eq!(store.log(key(id, 1), 1, 0, 100).await.unwrap(), [(0, line("a")), (1, line("b"))]);
+}
+
+pub(crate) async fn a_log_is_cut_where_it_becomes_too_long(store: Subject) {
+    let id = example(&*store, 1).await;
+    let long = "x".repeat(1_000_000);
+    for number in 0..20 {
+        store.append_log(&chunk(id, 1, number, &[&long])).await.unwrap();
+    }
+    let kept = store.log(key(id, 1), 1, 0, 100).await.unwrap();
+    let (last, lines) = kept.split_last().unwrap();
+    assert!(lines.iter().all(|(_, line)| line.line == long) && lines.len() == 10, "{} lines", lines.len());
+    assert_eq!((last.0, &last.1.line, last.1.stream.as_str()), (10, &store::log_cut(), "system"));
+    // Many short lines, and then no more of them.
+    let end = MAX_LOG_LINES as u32;
+    store.append_log(&chunk(id, 2, end - 1, &["a", "b", "c", "d"])).await.unwrap();
+    store.append_log(&chunk(id, 2, end + 3, &["e"])).await.unwrap();
+    let kept = store.log(key(id, 1), 2, 0, 100).await.unwrap();
+    assert_eq!(
+        kept.iter().map(|(_, line)| line.line.clone()).collect::<Vec<_>>(),
+        ["a", "b", &store::log_cut()]
+    );
+    // A chunk that begins before the last one was received before.
+    for first in [0, 5, 3] {
+        store.append_log(&chunk(id, 3, first, &["f"])).await.unwrap();
+    }
+    let kept = store.log(key(id, 1), 3, 0, 100).await.unwrap();
+    assert_eq!(kept.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [0, 5]);
 }
 
 pub(crate) async fn logs_of_attempts_are_kept_apart(store: Subject) {

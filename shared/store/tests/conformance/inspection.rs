@@ -60,7 +60,7 @@ pub(crate) async fn a_run_in_which_nothing_moves_is_found(store: Subject) {
     .await
     .unwrap();
     assert_eq!(faults(&store, 119).await, []);
-    assert_eq!(faults(&store, 120).await, [(Fault::UnheardTasks, 1)]);
+    assert_eq!(faults(&store, 120).await, [(Fault::UnclaimedTasks, 1)]);
 }
 
 pub(crate) async fn counts_that_do_not_fit_are_found_and_audited(store: Subject) {

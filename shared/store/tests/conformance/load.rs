@@ -54,6 +54,7 @@ pub(crate) async fn workers_are_counted_by_queue(store: Subject) {
             version: "1".into(),
             since: at(0),
             breakers: Vec::new(),
+            remote: None,
         };
         let worker = WorkerId(Uuid::from_u128(worker));
         store.beat(&Heartbeat { worker, facts: Some(facts), at: at(1) }).await.unwrap();
@@ -70,4 +71,14 @@ pub(crate) async fn what_a_tenant_has_is_counted_up_to_a_bound(store: Subject) {
     assert_eq!((usage.runs, usage.workflows > 0), (2, true), "{usage:?}");
     assert_eq!(store.usage(TenantId::DEFAULT, 1).await.unwrap(), Usage { runs: 1, workflows: 1 });
     assert_eq!(store.usage(other, 100).await.unwrap(), Usage::default());
+}
+
+pub(crate) async fn a_tenant_is_known_by_its_number_and_its_name(store: Subject) {
+    let other = store.tenant("other", at(0)).await.unwrap();
+    for (tenant, name) in [(TenantId::DEFAULT, "default"), (other, "other")] {
+        assert_eq!(store.tenant_named(name).await.unwrap(), Some(tenant));
+        assert_eq!(store.tenant_name(tenant).await.unwrap().as_deref(), Some(name));
+    }
+    assert_eq!(store.tenant_named("nowhere").await.unwrap(), None);
+    assert_eq!(store.tenant_name(TenantId(other.0 + 1)).await.unwrap(), None);
 }

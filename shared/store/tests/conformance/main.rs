@@ -4,6 +4,7 @@
 
 mod admission;
 mod backfills;
+mod breakers;
 mod checkpoints;
 mod concurrency;
 mod dead_letters;
@@ -15,6 +16,7 @@ mod history;
 mod inspection;
 mod listing;
 mod load;
+mod offers;
 mod operators;
 mod retention;
 mod schedules;
@@ -67,6 +69,7 @@ macro_rules! claims {
 claims! {
     checkpoints {
         the_last_word_of_the_latest_attempt_stands
+        each_attempt_has_the_progress_that_it_reported
     }
     triggers {
         a_version_brings_its_triggers_and_takes_them_along
@@ -152,6 +155,7 @@ claims! {
         the_later_word_about_an_attempt_stands
         log_lines_are_numbered_across_chunks
         the_same_chunk_again_changes_nothing
+        a_log_is_cut_where_it_becomes_too_long
         logs_of_attempts_are_kept_apart
     }
     listing {
@@ -186,8 +190,8 @@ claims! {
     }
     fan_out {
         children_are_there_with_their_items
-        a_run_can_be_born_with_children
-        ten_thousand_children_are_born_in_one_save
+        a_run_can_be_created_with_children
+        ten_thousand_children_are_created_in_one_save
         children_are_listed_apart_from_the_tasks_of_the_definition
         children_of_two_fan_outs_are_listed_apart
         a_named_child_comes_with_its_fan_out
@@ -196,7 +200,7 @@ claims! {
         an_item_comes_back_to_the_letter
         outputs_of_children_are_read_by_child
         a_unit_sees_what_it_has_delivered
-        a_child_is_born_once
+        a_child_is_created_once
         a_child_comes_after_its_fan_out
         a_fan_out_counts_each_child_once
     }
@@ -208,8 +212,8 @@ claims! {
         keys_may_be_empty_long_or_hold_anything
         a_fresh_success_is_reused_by_tasks_that_ask_later
         a_success_without_output_is_taken_as_null
-        an_old_success_is_carried_out_again
-        what_was_carried_out_in_vain_is_carried_out_by_the_next
+        an_old_success_is_executed_again
+        what_was_executed_in_vain_is_executed_by_the_next
         a_share_ends_once
         a_wait_that_is_over_is_forgotten
         a_task_waits_for_one_owner_at_its_latest_attempt
@@ -217,7 +221,7 @@ claims! {
         a_task_that_asks_again_when_its_wait_is_over_waits_again
         a_task_that_ended_waits_for_nothing
         a_dropped_unit_shares_nothing
-        a_run_may_share_before_it_is_born
+        a_run_may_share_before_it_is_created
         of_many_that_ask_at_once_one_carries_it_out
         a_task_that_asks_meanwhile_finds_what_was_committed
         a_task_that_asks_meanwhile_replaces_an_owner_that_gave_up
@@ -256,17 +260,34 @@ claims! {
         when_many_leave_at_once_every_waiter_gets_a_turn
         readers_see_limits_and_wait_queues
     }
+    breakers {
+        a_breaker_is_created_by_its_first_failure
+        a_breaker_comes_back_as_it_was_saved
+        what_saw_no_failure_matters_only_while_it_is_open
+        a_breaker_that_remembers_nothing_is_gone
+        a_breaker_that_nobody_needs_is_forgotten
+        a_pause_is_on_the_agenda_until_it_ends
+        a_breaker_is_found_by_its_tenant_alone
+        of_many_failures_at_once_every_one_counts
+        a_task_behind_a_breaker_knows_when_the_pause_ends
+        a_claim_finds_the_breakers_that_are_not_closed_and_who_has_their_slots
+    }
     workers {
         a_beat_names_what_the_worker_holds
         attempts_of_a_silent_worker_are_lost
+        a_queue_is_served_while_a_remote_worker_of_it_lives
+        remote_workers_are_not_our_own
         attempts_of_a_worker_that_never_registered_are_lost
         attempts_of_a_worker_that_left_are_lost_at_once
         a_beat_that_was_overtaken_does_not_turn_time_back
-        silent_workers_are_forgotten
+        silent_workers_are_dead_and_forgotten_after_a_day
+        a_dead_worker_that_returns_is_alive_and_what_it_still_holds_was_lost
+        a_lease_is_a_sign_of_life_once_in_a_while
+        what_a_worker_reports_changes_nobody_elses_row
         a_worker_that_sends_a_heartbeat_again_loses_nothing_and_is_not_forgotten
         a_worker_receives_its_command_with_its_next_heartbeat_or_when_it_leaves
         of_several_orders_the_first_stands_unless_it_is_to_be_killed
-        nobody_can_be_told_anything_who_is_not_known
+        an_unknown_worker_cannot_be_given_a_command
     }
     inspection {
         an_empty_store_is_in_order
@@ -280,6 +301,7 @@ claims! {
         what_is_unfinished_is_counted_by_state_and_tenant
         workers_are_counted_by_queue
         what_a_tenant_has_is_counted_up_to_a_bound
+        a_tenant_is_known_by_its_number_and_its_name
     }
     retention {
         a_turn_is_taken_once
@@ -288,6 +310,17 @@ claims! {
         a_run_tells_whether_its_outputs_are_forgotten
         a_run_is_forgotten_with_all_its_rows
         a_run_that_has_not_ended_is_not_forgotten
+    }
+    offers {
+        an_offer_is_there_while_its_task_is_dispatched
+        a_new_run_brings_its_offers
+        a_later_attempt_replaces_the_offer_of_an_earlier_one
+        offers_of_other_tenants_and_queues_are_not_found
+        each_group_is_listed_once_and_gives_its_first_offers
+        an_offer_is_reserved_once_until_the_reservation_ends
+        of_many_that_reserve_at_once_each_gets_other_offers
+        new_offers_are_received_once_they_are_committed
+        offers_are_forgotten_with_their_run
     }
     schedules {
         the_schedules_of_an_active_version_are_known
@@ -317,6 +350,6 @@ claims! {
         pages_of_dead_letters_neither_repeat_nor_leave_out
         dead_letters_are_filtered_by_source_and_text
         a_dead_letter_is_there_until_it_is_thrown_away
-        dead_letters_that_were_kept_long_enough_are_forgotten
+        expired_dead_letters_are_deleted
     }
 }

@@ -1,4 +1,4 @@
-//! Claims about what has been kept long enough.
+//! Claims about what has expired.
 
 use model::{RunId, RunState, TaskIndex};
 use serde_json::json;

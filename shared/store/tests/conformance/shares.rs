@@ -113,7 +113,7 @@ pub(crate) async fn a_success_without_output_is_taken_as_null(store: Subject) {
     assert_eq!(share(&store, &ask(key(run_id(2), 0), "monday")).await.unwrap(), reuse);
 }
 
-pub(crate) async fn an_old_success_is_carried_out_again(store: Subject) {
+pub(crate) async fn an_old_success_is_executed_again(store: Subject) {
     let id = owner(&store).await;
     end(&store, id, 99, Some(json!(1))).await;
     let next = key(run_id(2), 0);
@@ -121,7 +121,7 @@ pub(crate) async fn an_old_success_is_carried_out_again(store: Subject) {
     assert_eq!(share(&store, &ask(key(run_id(3), 0), "monday")).await.unwrap(), Share::Wait(next));
 }
 
-pub(crate) async fn what_was_carried_out_in_vain_is_carried_out_by_the_next(store: Subject) {
+pub(crate) async fn what_was_executed_in_vain_is_executed_by_the_next(store: Subject) {
     let id = owner(&store).await;
     let next = key(run_id(2), 0);
     share(&store, &ask(next, "monday")).await.unwrap();
@@ -223,7 +223,7 @@ pub(crate) async fn a_dropped_unit_shares_nothing(store: Subject) {
     assert_eq!(store.waiters(second, 9).await.unwrap(), []);
 }
 
-pub(crate) async fn a_run_may_share_before_it_is_born(store: Subject) {
+pub(crate) async fn a_run_may_share_before_it_is_created(store: Subject) {
     let id = run_id(1);
     let mut new_run = new_run(id, version(&*store).await, 1);
     new_run.changes.tasks[0].state = TaskState::Succeeded;

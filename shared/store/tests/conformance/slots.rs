@@ -224,7 +224,7 @@ pub(crate) async fn raised_slots_are_granted(store: Subject) {
     admit(&*store, &asks, &[]).await;
     assert!(!store.agenda(at(1)).await.unwrap().room);
     store.set_slots(&pool(), Some(2)).await.unwrap();
-    assert!(store.agenda(at(1)).await.unwrap().room, "someone waits for a place that is free");
+    assert!(store.agenda(at(1)).await.unwrap().room, "someone waits for a slot that is free");
     let (_, granted_now) = allocate(&*store, Allocator::grant(at(1))).await;
     assert_eq!(granted_now, [granted(&asks[0]), granted(&asks[1])]);
     assert!(!store.agenda(at(1)).await.unwrap().room);

@@ -50,6 +50,7 @@ pub(crate) async fn the_agenda_says_when_the_first_of_each_is_due(store: Subject
     beat(&*store, 2, 30).await;
     let agenda = Agenda {
         granted: None,
+        breaker: None,
         room: false,
         schedule: None,
         backfill: None,
@@ -61,6 +62,7 @@ pub(crate) async fn the_agenda_says_when_the_first_of_each_is_due(store: Subject
         retention: Some(Instant::UNIX_EPOCH),
         trigger: None,
         neglected: false,
+        log_filter: None,
     };
     assert_eq!(store.agenda(at(20)).await.unwrap(), agenda);
 }

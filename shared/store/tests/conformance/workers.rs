@@ -1,10 +1,15 @@
 //! Claims about workers, the attempts they hold and the commands they receive.
 
-use model::{Instant, TaskState, WorkerCommand, WorkerCommandKind};
+use std::collections::BTreeMap;
+
+use model::{
+    Instant, Label, Labels, Lack, RemoteFacts, ResourceUsage, TaskState, TenantId, WorkerCommand,
+    WorkerCommandKind, WorkerFacts,
+};
 use store::{Claim, Heartbeat, HeartbeatReply, Silence, Store};
 
 use crate::Subject;
-use crate::example::{at, example, hold, key, run_id, step, worker};
+use crate::example::{TENANT, at, example, hold, key, run_id, step, worker};
 
 fn held(run: u128, task: u32, attempt: u32, by: u128) -> Claim {
     Claim { key: key(run_id(run), task), attempt, worker: worker(by) }
@@ -38,6 +43,32 @@ pub(crate) async fn a_beat_names_what_the_worker_holds(store: Subject) {
     assert_eq!(beat(&*store, 3, 2).await, HeartbeatReply { holds: vec![], command: None });
 }
 
+pub(crate) async fn remote_workers_are_not_our_own(store: Subject) {
+    let facts = |remote: Option<RemoteFacts>| WorkerFacts {
+        function: "execute".into(),
+        queue: None,
+        host: "here".into(),
+        version: "1".into(),
+        since: at(1),
+        breakers: Vec::new(),
+        remote,
+    };
+    let far = RemoteFacts {
+        tenant: TENANT,
+        name: "far".into(),
+        slots: 1,
+        labels: Labels::default(),
+        types: None,
+        usage: None,
+    };
+    for (by, facts) in [(1, None), (2, Some(facts(None))), (3, Some(facts(Some(far))))] {
+        store.beat(&Heartbeat { worker: worker(by), facts, at: at(1) }).await.unwrap();
+    }
+    assert_eq!(store.own_workers().await.unwrap(), [silence(1, 1), silence(2, 1)]);
+    store.mark_dead(&[silence(1, 1)], at(2)).await.unwrap();
+    assert_eq!(store.own_workers().await.unwrap(), [silence(2, 1)]);
+}
+
 pub(crate) async fn attempts_of_a_silent_worker_are_lost(store: Subject) {
     let id = example(&*store, 1).await;
     for (task, by) in [(2, 1), (0, 1), (1, 2)] {
@@ -55,6 +86,50 @@ pub(crate) async fn attempts_of_a_silent_worker_are_lost(store: Subject) {
     assert_eq!(store.lost(&silent, 2).await.unwrap(), [held(1, 0, 1, 1), held(1, 1, 1, 2)]);
 }
 
+pub(crate) async fn a_queue_is_served_while_a_remote_worker_of_it_lives(store: Subject) {
+    let remote = |queue: &str, tenant: i32, types: Option<&[&str]>, labels: Labels| {
+        let types = types.map(|types| types.iter().map(|name| (*name).to_owned()).collect());
+        let (tenant, name) = (TenantId(tenant), "w".into());
+        let remote = RemoteFacts { tenant, name, slots: 1, labels, types, usage: None };
+        WorkerFacts { remote: Some(remote), ..facts(Some(queue)) }
+    };
+    let gpu = || Labels(BTreeMap::from([("gpu".to_owned(), Label::Flag(true))]));
+    let workers = [
+        (1, facts(Some("heavy"))),
+        (2, remote("remote", 7, None, Labels::default())),
+        (3, remote("remote-gpu", 8, Some(&["bash"]), gpu())),
+        (4, remote("remote-gpu", 8, None, Labels::default())),
+    ];
+    for (by, facts) in workers {
+        store.beat(&Heartbeat { worker: worker(by), facts: Some(facts), at: at(1) }).await.unwrap();
+    }
+    let lack = async |tenant: i32, queue: &str, kind: &str, requires: Labels| {
+        store.served_queues().await.unwrap().lack(TenantId(tenant), queue, kind, &requires)
+    };
+    assert_eq!(lack(7, "heavy", "bash", Labels::default()).await, Some(Lack::Workers), "it is our own");
+    assert_eq!(lack(7, "remote", "bash", Labels::default()).await, None);
+    assert_eq!(lack(8, "remote", "bash", Labels::default()).await, Some(Lack::Workers), "of another tenant");
+    assert_eq!(lack(7, "remote", "bash", gpu()).await, Some(Lack::Labels(gpu())));
+    assert_eq!(lack(8, "remote-gpu", "bash", gpu()).await, None);
+    assert_eq!(lack(8, "remote-gpu", "noop", gpu()).await, Some(Lack::Labels(gpu())));
+    store.mark_dead(&[silence(4, 1)], at(90)).await.unwrap();
+    assert_eq!(lack(8, "remote-gpu", "noop", gpu()).await, Some(Lack::Type("noop".into())));
+    store.mark_dead(&[silence(2, 1)], at(90)).await.unwrap();
+    assert_eq!(lack(7, "remote", "bash", Labels::default()).await, Some(Lack::Workers));
+}
+
+fn facts(queue: Option<&str>) -> WorkerFacts {
+    WorkerFacts {
+        function: "execute".into(),
+        queue: queue.map(str::to_owned),
+        host: "here".into(),
+        version: "1".into(),
+        since: at(0),
+        breakers: Vec::new(),
+        remote: None,
+    }
+}
+
 pub(crate) async fn a_worker_that_sends_a_heartbeat_again_loses_nothing_and_is_not_forgotten(store: Subject) {
     let id = example(&*store, 1).await;
     for (task, by) in [(0, 1), (1, 2)] {
@@ -65,7 +140,7 @@ pub(crate) async fn a_worker_that_sends_a_heartbeat_again_loses_nothing_and_is_n
     // Its clock may be far behind: any other instant is a sign of life.
     beat(&*store, 1, 11).await;
     assert_eq!(store.lost(&silent, 9).await.unwrap(), [held(1, 1, 1, 2)]);
-    assert_eq!(store.forget_workers(&silent).await.unwrap(), 1);
+    assert_eq!(store.mark_dead(&silent, at(12)).await.unwrap(), 1);
     assert_eq!(store.silent(at(99), 9).await.unwrap(), [silence(1, 11)]);
 }
 
@@ -95,14 +170,79 @@ pub(crate) async fn a_beat_that_was_overtaken_does_not_turn_time_back(store: Sub
     );
 }
 
-pub(crate) async fn silent_workers_are_forgotten(store: Subject) {
+pub(crate) async fn silent_workers_are_dead_and_forgotten_after_a_day(store: Subject) {
     for (by, second) in [(1, 10), (2, 20), (3, 30)] {
         beat(&*store, by, second).await;
     }
     let silent = store.silent(at(30), 9).await.unwrap();
-    assert_eq!(store.forget_workers(&silent).await.unwrap(), 2);
-    assert_eq!(store.forget_workers(&silent).await.unwrap(), 0);
+    assert_eq!(store.mark_dead(&silent, at(31)).await.unwrap(), 2);
+    assert_eq!(store.mark_dead(&silent, at(32)).await.unwrap(), 0);
     assert_eq!(store.agenda(at(0)).await.unwrap().worker, Some(at(30)));
+    assert_eq!(store.silent(at(30), 9).await.unwrap(), [], "it is known that they are dead");
+    let drain = command(WorkerCommandKind::Drain, 33);
+    assert!(store.command_worker(worker(1), &drain).await.unwrap().is_some(), "a dead worker is listed");
+    let day = 24 * 60 * 60;
+    store.mark_dead(&[], at(31 + day)).await.unwrap();
+    assert_eq!(store.command_worker(worker(1), &drain).await.unwrap(), None, "for a day");
+}
+
+pub(crate) async fn a_dead_worker_that_returns_is_alive_and_what_it_still_holds_was_lost(store: Subject) {
+    let id = example(&*store, 1).await;
+    beat(&*store, 1, 10).await;
+    hold(&*store, id, 0, worker(1)).await;
+    let silent = store.silent(at(11), 9).await.unwrap();
+    store.mark_dead(&silent, at(12)).await.unwrap();
+    assert_eq!(store.lost(&[], 9).await.unwrap(), [held(1, 0, 1, 1)]);
+    assert_eq!(store.agenda(at(0)).await.unwrap().worker, Some(Instant::UNIX_EPOCH));
+    beat(&*store, 1, 13).await;
+    assert_eq!(store.lost(&[], 9).await.unwrap(), []);
+    assert_eq!(store.silent(at(99), 9).await.unwrap(), [silence(1, 13)]);
+}
+
+pub(crate) async fn a_lease_is_a_sign_of_life_once_in_a_while(store: Subject) {
+    let every = chrono::TimeDelta::seconds(10);
+    let check_in = async |second| {
+        let sign = Heartbeat { worker: worker(1), facts: Some(remote()), at: at(second) };
+        store.check_in(&sign, every).await.unwrap()
+    };
+    let last_seen = async || store.agenda(at(0)).await.unwrap().worker;
+    for (second, seen) in [(0, 0), (9, 0), (10, 10), (12, 10), (25, 25)] {
+        assert_eq!(check_in(second).await, None);
+        assert_eq!(last_seen().await, Some(at(seen)), "at {second}");
+    }
+    store.command_worker(worker(1), &command(WorkerCommandKind::Drain, 26)).await.unwrap();
+    let told = check_in(27).await;
+    assert_eq!(told.map(|command| command.kind), Some(WorkerCommandKind::Drain), "commands do not wait");
+    let silent = store.silent(at(99), 9).await.unwrap();
+    store.mark_dead(&silent, at(28)).await.unwrap();
+    check_in(29).await;
+    assert_eq!(last_seen().await, Some(at(29)), "a dead worker is alive at once");
+}
+
+pub(crate) async fn what_a_worker_reports_changes_nobody_elses_row(store: Subject) {
+    let usage = ResourceUsage { cpu: Some(0.5), memory: None, disk: Some(1.0) };
+    store.report_usage(worker(1), &usage).await.unwrap();
+    store.count_done(&[(worker(1), 2)]).await.unwrap();
+    assert_eq!(store.agenda(at(0)).await.unwrap().worker, None, "nobody is registered by it");
+}
+
+fn remote() -> WorkerFacts {
+    WorkerFacts {
+        function: "remote".into(),
+        queue: Some("remote".into()),
+        host: "far".into(),
+        version: "1".into(),
+        since: at(0),
+        breakers: Vec::new(),
+        remote: Some(RemoteFacts {
+            tenant: TENANT,
+            name: "w1".into(),
+            slots: 4,
+            labels: Labels::default(),
+            types: None,
+            usage: None,
+        }),
+    }
 }
 
 pub(crate) async fn a_worker_receives_its_command_with_its_next_heartbeat_or_when_it_leaves(store: Subject) {
@@ -121,12 +261,12 @@ pub(crate) async fn of_several_orders_the_first_stands_unless_it_is_to_be_killed
     for (given, second, stands) in
         [(drain, 11, 11), (drain, 12, 11), (kill, 13, 13), (drain, 14, 13), (kill, 15, 13)]
     {
-        let standing = store.command_worker(worker(1), &command(given, second)).await.unwrap().unwrap();
-        assert_eq!(standing.at, at(stands), "{given:?} at {second}");
+        let current = store.command_worker(worker(1), &command(given, second)).await.unwrap().unwrap();
+        assert_eq!(current.at, at(stands), "{given:?} at {second}");
     }
 }
 
-pub(crate) async fn nobody_can_be_told_anything_who_is_not_known(store: Subject) {
+pub(crate) async fn an_unknown_worker_cannot_be_given_a_command(store: Subject) {
     assert_eq!(store.command_worker(worker(1), &command(WorkerCommandKind::Kill, 1)).await.unwrap(), None);
     assert_eq!(beat(&*store, 1, 2).await.command, None);
 }

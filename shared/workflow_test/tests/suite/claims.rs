@@ -136,7 +136,7 @@ async fn people_approve_reject_and_cancel() {
     expect: {state: failed, error: 'ana did not approve: too dear'}\n";
     let cancel = "    meanwhile: [{at: 1m, cancel: true, by: bob, reason: changed my mind}]
     expect: {state: cancelled, took: 1m, tasks: {ask: cancelled}}\n";
-    let nobody = "    expect: {state: failed, took: 1h, error: did not come in time}\n";
+    let nobody = "    expect: {state: failed, took: 1h, error: timed out while waiting}\n";
     for test in [approve, reject, cancel, nobody] {
         passes(ASK, test).await;
     }

@@ -172,8 +172,5 @@ async fn an_answer_that_nobody_waits_for_and_one_that_comes_after_the_end() {
 async fn inputs_that_do_not_fit() {
     let message = crate::run_test(FLOW, "    inputs: {n: many}\n    expect: {state: succeeded}\n").await;
     assert_eq!(message.len(), 1, "{message:?}");
-    assert!(
-        message[0].starts_with("3:5 tests[0]: the inputs do not fit the workflow: input `n`:"),
-        "{message:?}"
-    );
+    assert!(message[0].starts_with("3:5 tests[0]: the inputs are invalid: input `n`:"), "{message:?}");
 }

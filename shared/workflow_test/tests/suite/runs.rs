@@ -168,7 +168,7 @@ async fn attempts_end_when_the_time_for_all_of_them_is_up() {
 }
 
 #[tokio::test]
-async fn a_task_that_runs_share_is_simply_carried_out() {
+async fn a_task_that_runs_share_is_simply_executed() {
     let test = "    tasks: {once: {output: 1}}\n    expect: {tasks: {once: {state: succeeded, output: 1}}}\n";
     passes("  - {task: once}\n", test).await;
 }

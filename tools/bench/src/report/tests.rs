@@ -43,7 +43,38 @@ fn a_goal_is_met_by_what_lies_on_it() {
 }
 
 #[test]
+fn a_missed_goal_fails_but_not_at_smaller_sizes() {
+    assert!(!report().is_met(), "messages per step are above their goal");
+    assert!(Report { quick: true, ..report() }.is_met());
+    let mut met = report();
+    met.scenarios[0].figures.remove(1);
+    assert!(met.is_met(), "what has no goal is not judged");
+}
+
+#[test]
 fn numbers_keep_the_digits_that_mean_something() {
     assert_eq!([0.123_456, 1.234_56, 12.345_6, 123.456].map(rounded), [0.1235, 1.23, 12.3, 123.0]);
     assert_eq!([999.0, 1_000.0, 1_234_567.0].map(shown), ["999", "1,000", "1,234,567"]);
+}
+
+#[test]
+fn the_figures_of_a_crowd_are_a_table_for_a_document() {
+    let figures = vec![
+        Figure::new("run accepted, p99", 31.2, "ms").at_most(250.0),
+        Figure::new("tokens rejected", 9_100.0, "/s").at_least(9_500.0),
+        Figure::new("server errors", 0.0, ""),
+    ];
+    let mut report = report();
+    report.scenarios = vec![Outcome::new("crowd", "a crowd", figures)];
+    let text = report.to_string();
+    let (_, table) = text.split_once("\n\n| scenario").unwrap();
+    let rows: Vec<&str> = table.lines().skip(2).collect();
+    assert_eq!(
+        rows,
+        [
+            "| crowd | run accepted, p99 | 31.2 ms | ≤ 250 | yes |",
+            "|  | tokens rejected | 9,100/s | ≥ 9,500 | NO |",
+            "|  | server errors | 0 |  |  |",
+        ]
+    );
 }

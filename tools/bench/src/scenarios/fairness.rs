@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use api::limits::{LimitBody, LimitList, LimitView};
+use api::limits::{LimitBody, LimitView};
 use bus::Bus;
 use model::message::RunRequested;
 use model::{Message, RunId, TenantId};
@@ -58,7 +58,7 @@ pub(super) async fn run(bench: &Bench) -> Result<Outcome> {
 
 async fn set_slots(world: &World, slots: u32) -> Result<()> {
     let body = LimitBody { slots: Some(slots) };
-    let _: LimitList = world.client().post(&["limits", "queue", QUEUE], HeaderMap::new(), &body).await?;
+    let _: LimitView = world.client().post(&["limits", "queue", QUEUE], HeaderMap::new(), &body).await?;
     Ok(())
 }
 
@@ -66,8 +66,8 @@ async fn set_slots(world: &World, slots: u32) -> Result<()> {
 async fn queue_until(world: &World, wanted: impl Fn(&LimitView) -> bool) -> Result<LimitView> {
     let mut ticks = interval(POLL_INTERVAL);
     loop {
-        let limits: LimitList = world.client().get(&["limits"], &[]).await?;
-        let queue = limits.items.into_iter().find(|limit| (&*limit.kind, &*limit.name) == ("queue", QUEUE));
+        let limits = world.client().all::<LimitView>(&["limits"]).await?;
+        let queue = limits.into_iter().find(|limit| (&*limit.kind, &*limit.name) == ("queue", QUEUE));
         if let Some(queue) = queue.filter(|queue| !queue.fairness_groups.is_empty() && wanted(queue)) {
             return Ok(queue);
         }

@@ -101,7 +101,7 @@ pub(super) async fn start(bench: &Bench) -> Result<Outcome> {
     store::Postgres::migrate(&scratch.url()).await?;
     let (mut took, mut memory) = (Vec::new(), Vec::new());
     for _ in 0..rounds {
-        let processes = Processes::start(&scratch.url(), 1).await?;
+        let processes = Processes::start(&scratch.url(), 1, &[]).await?;
         for function in processes.functions() {
             took.push(function.took.as_secs_f64() * 1e3);
             memory.extend(usage::memory(&function.process_id().to_string()));

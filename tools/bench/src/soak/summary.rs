@@ -23,7 +23,7 @@ pub(super) struct Curve {
 /// The curves that are drawn and judged.
 pub(super) const CURVES: [Curve; 8] = [
     Curve { title: "runs in progress", value: |it| it.in_progress as f64, share: 0.2, amount: 10.0 },
-    Curve { title: "memory of all processes, MB", value: |it| it.memory_mb, share: 0.15, amount: 30.0 },
+    Curve { title: "memory of all processes, MB", value: |it| it.memory_mb, share: 0.05, amount: 10.0 },
     Curve { title: "database connections", value: |it| it.connections as f64, share: 0.1, amount: 5.0 },
     Curve {
         title: "idle in transaction",
@@ -37,10 +37,19 @@ pub(super) const CURVES: [Curve; 8] = [
     Curve { title: "run with a sleep of 2 s, p50 ms", value: |it| it.run_p50_ms, share: 0.25, amount: 300.0 },
 ];
 
+/// The share of the wanted runs that must be in progress on average, in each quarter after warming up.
+const MIN_IN_PROGRESS: f64 = 0.9;
+
+/// How much more a finished run may cost on disk later than earlier: by a share, or by an amount in KB if that is more.
+const GROWTH_SHARE: f64 = 0.25;
+const GROWTH_AMOUNT: f64 = 5.0;
+
 /// The result of a soak.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub(crate) struct Summary {
     pub(crate) minutes: f64,
+    /// How many runs should be in progress.
+    pub(crate) runs: usize,
     /// Whether it was long enough to judge the curves.
     pub(crate) is_judged: bool,
     pub(crate) mix: Counts,
@@ -60,12 +69,14 @@ struct Judged {
 }
 
 impl Summary {
-    /// Whether nothing was lost, nothing failed, and the curves are flat, if they are judged.
+    /// Whether nothing was lost and nothing failed and, if it is judged, the load was kept up, the curves are flat, and an
+    /// idle minute costs no more than before. What could not be counted is not sound.
     pub(crate) fn is_sound(&self) -> bool {
+        let is_idle_again = self.idle.map(|(before, after)| after <= before);
         self.lost() == 0
             && self.ended.failed == 0
+            && is_idle_again.unwrap_or(!self.is_judged)
             && (!self.is_judged || self.judged().iter().all(|curve| curve.is_flat))
-            && self.idle.is_none_or(|(before, after)| after <= before)
     }
 
     /// Runs that were accepted and are not there, did not end, or were cancelled and did not end so.
@@ -77,17 +88,50 @@ impl Summary {
     }
 
     fn judged(&self) -> Vec<Judged> {
-        let quarter = self.samples.len() / 4;
-        let (early, late) = (quarter..2 * quarter, 3 * quarter..self.samples.len());
         let judge = |curve: &Curve| {
-            let values: Vec<f64> = self.samples.iter().map(curve.value).collect();
-            let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
-            let (early, late) = (mean(&values[early.clone()]), mean(&values[late.clone()]));
+            let [early, _, late] = self.quarters().map(|samples| mean(samples, curve.value));
             let is_flat = late <= early + (early * curve.share).max(curve.amount);
-            let max = values.iter().copied().fold(0.0, f64::max);
+            let max = self.samples.iter().map(curve.value).fold(0.0, f64::max);
             Judged { title: curve.title, early, late, max, is_flat }
         };
-        CURVES.iter().map(judge).collect()
+        CURVES.iter().map(judge).chain([self.load(), self.growth()]).collect()
+    }
+
+    /// The samples after the first quarter, in three parts.
+    fn quarters(&self) -> [&[Sample]; 3] {
+        let quarter = self.samples.len() / 4;
+        let samples = &self.samples;
+        [&samples[quarter..2 * quarter], &samples[2 * quarter..3 * quarter], &samples[3 * quarter..]]
+    }
+
+    /// Whether the load was there. A server that accepts nothing would have flat curves, too.
+    fn load(&self) -> Judged {
+        let shares = self.quarters().map(|samples| mean(samples, |it| it.in_progress as f64));
+        let percent = shares.map(|share| 100.0 * share / self.runs.max(1) as f64);
+        let is_flat = percent.iter().all(|percent| *percent >= 100.0 * MIN_IN_PROGRESS);
+        let max = percent.iter().copied().fold(0.0, f64::max);
+        Judged {
+            title: "runs in progress, % of those wanted",
+            early: percent[0],
+            late: percent[2],
+            max,
+            is_flat,
+        }
+    }
+
+    /// Whether a finished run costs no more on disk later than earlier: bloat makes it cost more.
+    fn growth(&self) -> Judged {
+        let kilobytes = self.quarters().map(|samples| {
+            let (first, last) = (samples.first(), samples.last());
+            let grown = last.map_or(0.0, |it| it.database_mb) - first.map_or(0.0, |it| it.database_mb);
+            // The first sample counts runs that ended before it.
+            let finished: i64 = samples.iter().skip(1).map(|it| it.finished).sum();
+            grown * 1024.0 / finished.max(1) as f64
+        });
+        let [early, _, late] = kilobytes;
+        let is_flat = late <= early + (early * GROWTH_SHARE).max(GROWTH_AMOUNT);
+        let max = kilobytes.iter().copied().fold(0.0, f64::max);
+        Judged { title: "database, KB per finished run", early, late, max, is_flat }
     }
 
     /// Writes soak.csv, soak.svg and soak.md.
@@ -112,6 +156,10 @@ impl Summary {
     }
 }
 
+fn mean(samples: &[Sample], value: fn(&Sample) -> f64) -> f64 {
+    samples.iter().map(value).sum::<f64>() / samples.len().max(1) as f64
+}
+
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (Counts { started, cancelled, kills, repeated }, ended) = (self.mix, self.ended);
@@ -127,6 +175,11 @@ impl fmt::Display for Summary {
         )?;
         if let Some((before, after)) = self.idle {
             writeln!(f, "Statements in an idle minute: {before} before, {after} after.\n")?;
+        } else if self.is_judged {
+            writeln!(
+                f,
+                "Statements in an idle minute could not be counted: use a server with pg_stat_statements.\n"
+            )?;
         }
         write!(f, "| curve | second quarter | last quarter | maximum | flat |\n|---|---:|---:|---:|---|")?;
         for Judged { title, early, late, max, is_flat } in self.judged() {
@@ -166,6 +219,7 @@ mod tests {
         let samples = (0..40).map(|at| sample(f64::from(at), memory(f64::from(at)))).collect();
         Summary {
             minutes: 20.0,
+            runs: 50,
             is_judged: true,
             mix: Counts { started: 100, cancelled: 10, kills: 3, repeated: 1 },
             ended: Ended {
@@ -204,7 +258,40 @@ mod tests {
         ] {
             assert!(!Summary { ended, ..sound.clone() }.is_sound(), "{ended:?}");
         }
-        assert!(!Summary { idle: Some((1, 2)), ..sound }.is_sound());
+        assert!(!Summary { idle: Some((1, 2)), ..sound.clone() }.is_sound());
+        assert!(!Summary { idle: None, ..sound.clone() }.is_sound(), "what is judged is counted");
+        assert!(Summary { idle: None, is_judged: false, ..sound }.is_sound());
+    }
+
+    /// A sound summary with the samples changed, each by its number.
+    fn with(change: impl Fn(usize, &mut Sample)) -> Summary {
+        let mut summary = summary(|_| 200.0);
+        summary.samples.iter_mut().enumerate().for_each(|(number, sample)| change(number, sample));
+        summary
+    }
+
+    #[test]
+    fn a_load_that_is_not_kept_up_is_not_sound() {
+        assert!(!with(|_, sample| sample.in_progress = 0).is_sound(), "nothing was accepted");
+        assert!(!with(|number, sample| sample.in_progress = 50 - number as i64).is_sound(), "it fades");
+        let dips = with(|number, sample| sample.in_progress = if number == 25 { 0 } else { 50 });
+        assert!(dips.is_sound(), "a moment without runs is no loss of load");
+        assert!(with(|number, sample| sample.in_progress = if number < 10 { 0 } else { 46 }).is_sound());
+    }
+
+    #[test]
+    fn memory_may_hardly_grow() {
+        assert!(!summary(|seconds| 200.0 + 0.6 * seconds).is_sound());
+        assert!(summary(|seconds| 200.0 + 0.1 * seconds).is_sound());
+    }
+
+    #[test]
+    fn a_database_that_bloats_is_not_sound() {
+        let linear = with(|number, sample| sample.database_mb = 12.0 + 0.2 * number as f64);
+        assert!(linear.is_sound(), "each run costs the same: {linear}");
+        let bloated = with(|number, sample| sample.database_mb = 12.0 + 0.02 * (number * number) as f64);
+        assert!(!bloated.is_sound(), "{bloated}");
+        assert!(bloated.to_string().contains("database, KB per finished run"));
     }
 
     #[test]

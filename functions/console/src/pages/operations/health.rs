@@ -1,10 +1,10 @@
 //! Dead letters, breakers and the doctor's report.
 
+use api::breakers::{BreakerState, SharedBreakerView};
 use api::dead_letters::DeadLetterView;
 use api::doctor::{ReportView, Verdict};
 use api::page::Page;
 use api::request::Query;
-use api::views::{BreakerView, WorkerView};
 use askama::Template;
 use axum::response::Response;
 use host::Problem;
@@ -64,6 +64,11 @@ pub(super) async fn dead_letters(
 }
 
 impl DeadLettersPage {
+    /// All of a letter, as JSON.
+    fn all_of(&self, letter: &DeadLetterView) -> String {
+        format!("/api/v1/dead-letters/{}", part(&letter.id))
+    }
+
     fn steer(&self, letter: &DeadLetterView, action: &str) -> Markup {
         let action = format!("/operations/dead-letters/{}/{action}", part(&letter.id));
         self.shell.post_from(&action, "/operations/dead-letters")
@@ -79,39 +84,41 @@ impl DeadLettersPage {
     }
 }
 
-/// An open breaker and its worker.
-struct Breaker {
-    breaker: BreakerView,
-    worker: WorkerView,
-}
-
 #[derive(Template)]
 #[template(path = "breakers.html")]
 struct BreakersPage {
     shell: Shell,
     tab: &'static str,
-    rows: Vec<Breaker>,
-    cursor: Option<String>,
+    page: Page<SharedBreakerView>,
 }
 
-/// Which page of workers to read.
+/// Which page of breakers to read.
 #[derive(Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct BreakersQuery {
     cursor: Option<String>,
 }
 
-/// The breakers of a page of workers: each worker has its own.
+/// The breakers of tasks and hosts, which all processes share.
 pub(super) async fn breakers(visitor: Visitor, wanted: Result<Query<BreakersQuery>, Problem>) -> Answer {
     let query = query([("limit", Some("100")), ("cursor", wanted?.0.cursor.as_deref())]);
-    let page: Page<WorkerView> = visitor.ask.get(&format!("/workers{query}")).await?;
-    let of = |worker: WorkerView| {
-        let each = worker.breakers.clone().into_iter();
-        each.map(move |breaker| Breaker { breaker, worker: worker.clone() })
-    };
-    let mut rows: Vec<Breaker> = page.items.into_iter().flat_map(of).collect();
-    rows.sort_by(|one, other| one.breaker.host.cmp(&other.breaker.host));
-    Ok(show::html(&BreakersPage { shell: visitor.shell, tab: "breakers", rows, cursor: page.next_cursor }))
+    let page = visitor.ask.get(&format!("/breakers{query}")).await?;
+    Ok(show::html(&BreakersPage { shell: visitor.shell, tab: "breakers", page }))
+}
+
+impl BreakersPage {
+    fn reset(&self, breaker: &SharedBreakerView) -> Markup {
+        self.shell.post_from(&format!("/operations/breakers/{}/reset", breaker.id), "/operations/breakers")
+    }
+
+    /// The state of a task whose sign and colour its state has.
+    fn sign(&self, breaker: &SharedBreakerView) -> &'static str {
+        match breaker.state {
+            BreakerState::Open => "failed",
+            BreakerState::Probing => "up_for_retry",
+            BreakerState::Closed => "succeeded",
+        }
+    }
 }
 
 #[derive(Template)]

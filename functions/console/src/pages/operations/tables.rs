@@ -1,7 +1,7 @@
 //! Pages of operations that are lists.
 
 use api::backfills::BackfillView;
-use api::limits::{LimitList, LimitView};
+use api::limits::LimitView;
 use api::page::Page;
 use api::request::Query;
 use api::schedules::ScheduleView;
@@ -44,17 +44,26 @@ impl ListQuery {
 struct LimitsPage {
     shell: Shell,
     tab: &'static str,
+    wanted: ListQuery,
     queues: Vec<LimitView>,
     others: Vec<LimitView>,
+    next_cursor: Option<String>,
 }
 
-pub(super) async fn limits(visitor: Visitor) -> Answer {
-    let list: LimitList = visitor.ask.get("/limits").await?;
-    let (queues, others) = list.items.into_iter().partition(|limit| limit.kind == "queue");
-    Ok(show::html(&LimitsPage { shell: visitor.shell, tab: "limits", queues, others }))
+pub(super) async fn limits(visitor: Visitor, wanted: Result<Query<ListQuery>, Problem>) -> Answer {
+    let wanted = ListQuery { workflow: None, ..wanted?.0 };
+    let page: Page<LimitView> = visitor.ask.get(&format!("/limits{}", wanted.to_api())).await?;
+    let (queues, others) = page.items.into_iter().partition(|limit| limit.kind == "queue");
+    let next_cursor = page.next_cursor;
+    Ok(show::html(&LimitsPage { shell: visitor.shell, tab: "limits", wanted, queues, others, next_cursor }))
 }
 
 impl LimitsPage {
+    /// Whether these are all limits.
+    fn is_whole(&self) -> bool {
+        self.wanted.cursor.is_none() && self.next_cursor.is_none()
+    }
+
     fn set(&self, limit: &LimitView) -> Markup {
         self.shell.post(format!("/operations/limits/{}/{}", part(&limit.kind), part(&limit.name)))
     }
@@ -78,6 +87,19 @@ pub(super) async fn workers(visitor: Visitor, wanted: Result<Query<ListQuery>, P
 impl WorkersPage {
     fn command(&self, worker: &WorkerView, action: &str) -> Markup {
         self.shell.post(format!("/operations/workers/{}/{action}", worker.id))
+    }
+
+    fn labels(&self, worker: &WorkerView) -> String {
+        let each = worker.labels.iter().map(|(name, value)| format!("{name}={value}"));
+        each.collect::<Vec<_>>().join(", ")
+    }
+
+    /// The shares of the machine that are in use.
+    fn usage(&self, worker: &WorkerView) -> String {
+        let Some(usage) = worker.usage else { return String::new() };
+        let percent =
+            |share: Option<f64>| share.map_or("?".into(), |share| format!("{:.0} %", share * 100.0));
+        [usage.cpu, usage.memory, usage.disk].map(percent).join(", ")
     }
 }
 

@@ -12,7 +12,7 @@ use crate::show::{self, Markup};
 /// An expression and what came of it.
 pub(super) struct Tried {
     pub(super) expression: String,
-    /// The task whose eyes it is seen with.
+    /// The task in whose scope it is evaluated.
     pub(super) task: Option<String>,
     /// The tasks that there are to choose from.
     pub(super) tasks: Vec<String>,
@@ -26,14 +26,14 @@ impl Tried {
     pub(super) async fn new(run: &RunReader, graph: &Graph, wanted: &RunQuery) -> Result<Self, Refused> {
         let task = wanted.task.clone().filter(|task| graph.index_of(task).is_some());
         let index = task.as_deref().and_then(|task| graph.index_of(task));
-        let playground = Playground::open(run, graph, index).await?;
         // A field of a form has other ends of lines than the language.
         let expression = wanted.expression.clone().unwrap_or_default().replace("\r\n", "\n");
+        let playground = Playground::open(run, graph, index, expression.clone()).await?;
         let with_place = |error: ExpressionError| {
             let marked = marked(&expression, &error);
             (error, marked)
         };
-        let outcome = || playground.evaluate(&expression).map_err(with_place);
+        let outcome = || playground.evaluate().map_err(with_place);
         let outcome = (!expression.trim().is_empty()).then(outcome);
         let tasks = graph.workflow().tasks.iter().map(|task| task.name.clone()).collect();
         Ok(Self { task, tasks, names: playground.names(), outcome, expression })
@@ -43,8 +43,7 @@ impl Tried {
     pub(super) fn verdict(&self) -> String {
         match &self.outcome {
             Some(Ok(done)) => {
-                let holds = if done.truth { "holds" } else { "does not hold" };
-                format!("{}; as a condition it {holds}", kind(&done.value))
+                format!("{}; as a condition it evaluates to {}", kind(&done.value), done.truth)
             }
             Some(Err(_)) => "It cannot be evaluated".into(),
             None => String::new(),

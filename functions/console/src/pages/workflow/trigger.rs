@@ -56,7 +56,7 @@ pub(crate) async fn form(named: Named, wanted: Result<Query<TriggerQuery>, Probl
     };
     let filled_in = |field: Field| {
         let value = like.get(&field.label).map(|value| match value {
-            Value::Array(_) | Value::Object(_) => show::json(value),
+            Value::Array(_) | Value::Object(_) => show::editable(value),
             other => show::value(other),
         });
         Field { value: value.unwrap_or(field.value), ..field }
@@ -80,7 +80,7 @@ pub(crate) async fn start(named: Named, sent: Sent) -> Result<Response, Refused>
             page.date = date.unwrap_or_default().to_owned();
             page.other = no.details.get("id").and_then(Value::as_str).and_then(|id| id.parse().ok());
             let at_fields = page.fields.iter().any(|field| field.wrong.is_some());
-            page.wrong = Some(if at_fields { "Some inputs do not fit.".into() } else { no.message });
+            page.wrong = Some(if at_fields { "Some inputs are invalid.".into() } else { no.message });
             Ok((StatusCode::UNPROCESSABLE_ENTITY, show::html(&page)).into_response())
         }
     }

@@ -8,6 +8,10 @@ fn log() -> Log {
     Bench::new("bash", json!({})).context.log
 }
 
+fn bash(command: &str) -> Bench {
+    Bench::new("bash", json!({ "command": command }))
+}
+
 async fn lines(bytes: &[u8], log: Log) -> Vec<String> {
     let mut lines = Lines::of(bytes, log);
     let mut found = Vec::new();
@@ -53,4 +57,35 @@ async fn a_split_never_breaks_a_secret() {
             lines(line.as_bytes(), log.clone()).await.iter().map(|line| log.redacted(line)).collect();
         assert_eq!(found.replace(['x', 'y'], ""), "***", "{before}");
     }
+}
+
+#[tokio::test]
+async fn a_flood_of_lines_does_not_hold_up_a_program() {
+    let bench = bash("yes '' | head -n 300000; yes x | head -n 300000 >&2; echo 7 > $EBB_OUTPUT");
+    assert_eq!(bench.run().await, Ok(json!(7)));
+    let lines = bench.lines().await;
+    assert_eq!(lines.len(), crate::log::Log::MAX_LINES + 1);
+    assert!(lines.last().unwrap().starts_with("system: the log was cut here"), "{:?}", lines.last());
+}
+
+/// The most memory that this process has used so far, in bytes.
+fn peak_memory() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    1024 * line.trim().trim_end_matches(" kB").parse::<usize>().unwrap()
+}
+
+#[tokio::test]
+async fn a_log_of_a_gigabyte_is_cut_and_takes_little_memory() {
+    // Half of it in lines, half of it in a line that does not end.
+    let lines = "yes \"$(printf 'x%.0s' {1..4000})\" | head -c 536870912";
+    let line = "head -c 536870912 /dev/zero | tr '\\0' y";
+    let bench = bash(&format!("{lines}; {line}; echo 7 > $EBB_OUTPUT"));
+    let before = peak_memory();
+    assert_eq!(bench.run().await, Ok(json!(7)));
+    let took = peak_memory() - before;
+    assert!(took < 256 << 20, "{} MiB", took >> 20);
+    let lines = bench.lines().await;
+    assert!(lines.iter().map(String::len).sum::<usize>() < 12 << 20, "{} lines", lines.len());
+    assert!(lines.last().unwrap().starts_with("system: the log was cut here"));
 }

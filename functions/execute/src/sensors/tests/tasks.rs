@@ -13,7 +13,7 @@ impl Bench {
     async fn poll_for(&self, run: RunId) -> i32 {
         let before = self.world.run(run).await.run;
         let task = self.task(run).await;
-        let watch = Watch::Task {
+        let target = PollTarget::Task {
             key: TaskKey { run, task: TaskIndex(0) },
             attempt: 1,
             version: before.version,
@@ -21,7 +21,7 @@ impl Bench {
             since: self.clock.now(),
             failed: task.failure.is_some(),
         };
-        let due = PollDue { tenant: TenantId::DEFAULT, queue: "light".into(), watch };
+        let due = PollDue { tenant: TenantId::DEFAULT, queue: "light".into(), target };
         self.executor.poll(&due).await.unwrap();
         self.world.run(run).await.run.revision - before.revision
     }

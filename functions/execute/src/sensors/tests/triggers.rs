@@ -28,6 +28,30 @@ async fn each_new_file_starts_one_run_however_often_the_sensor_polls() {
 }
 
 #[tokio::test]
+async fn what_a_sensor_finds_beyond_the_quota_is_found_again_once_there_is_room() {
+    let settings = runtime::Settings { run_quota: Some(2), ..Default::default() };
+    let bench = Bench::on(World::at("2027-01-15T08:00:00Z").with(settings), |executor| executor);
+    let now = bench.clock.now();
+    bench.watch(json!({"file": {"path": bench.file("*.csv")}})).await;
+    bench.poll().await;
+    for name in ["a.csv", "b.csv", "c.csv", "d.csv"] {
+        bench.put(name, "text", now);
+    }
+    for _ in 0..20 {
+        bench.poll().await;
+    }
+    assert_eq!(bench.count().await, 2);
+    let trigger = bench.trigger().await;
+    assert_eq!((trigger.failures, trigger.paused), (0, None), "its source is not to blame");
+    for run in bench.runs("watched").await {
+        bench.cancel(run.run.id).await;
+    }
+    bench.clock.advance(TimeDelta::seconds(2));
+    bench.poll().await;
+    assert_eq!(bench.count().await, 4);
+}
+
+#[tokio::test]
 async fn a_sensor_for_changes_starts_with_the_existing_files() {
     let bench = Bench::new();
     let now = bench.clock.now();
@@ -49,7 +73,8 @@ async fn with_a_cursor_a_trigger_sees_each_row_once() {
     let mut connection = PgConnection::connect(&database.url).await.unwrap();
     connection.execute("create table orders (id bigint)").await.unwrap();
     let bench = Bench::new();
-    std::fs::write(bench.file("WAREHOUSE"), &database.url).unwrap();
+    std::fs::create_dir_all(bench.file("secrets/default")).unwrap();
+    std::fs::write(bench.file("secrets/default/WAREHOUSE"), &database.url).unwrap();
     let query = "select id from orders where id > coalesce($1::bigint, 0) order by id";
     bench.watch(json!({"sql": {"url": "{{ secrets.WAREHOUSE }}", "query": query, "cursor": "id"}})).await;
     bench.poll().await;
@@ -61,6 +86,18 @@ async fn with_a_cursor_a_trigger_sees_each_row_once() {
     connection.execute("insert into orders values (3)").await.unwrap();
     bench.poll().await;
     assert_eq!((bench.count().await, bench.trigger().await.watermark), (2, json!({"cursor": 3})));
+}
+
+#[tokio::test]
+async fn rows_of_more_than_a_megabyte_fail_the_poll_of_a_trigger() {
+    let database = testkit::database().await;
+    let bench = Bench::new();
+    std::fs::create_dir(bench.file("default")).unwrap();
+    std::fs::write(bench.file("default/WAREHOUSE"), &database.url).unwrap();
+    let query = "select 1 as id, repeat('x', 1100000) as text where $1::bigint is null";
+    bench.watch(json!({"sql": {"url": "{{ secrets.WAREHOUSE }}", "query": query, "cursor": "id"}})).await;
+    bench.poll().await;
+    assert_eq!((bench.count().await, bench.trigger().await.failures), (0, 1));
 }
 
 #[tokio::test]
@@ -113,7 +150,7 @@ async fn a_flapping_sensor_pauses_and_loses_nothing() {
     }
     assert_eq!(bench.count().await, 3);
     let pause = bench.trigger().await.paused.unwrap();
-    assert_eq!(pause.reason, "it flaps: it started 3 runs within an hour, and `max_events_per_hour` is 3");
+    assert_eq!(pause.reason, "it started 3 runs within an hour, and `max_events_per_hour` is 3");
     bench.clock.advance(chrono::Duration::hours(2));
     let key = bench.trigger().await.key;
     bench.store().pause_trigger(&key, None, bench.clock.now()).await.unwrap();

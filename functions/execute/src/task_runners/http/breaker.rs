@@ -1,304 +1,271 @@
 //! Circuit breakers, one for each server that a tenant calls: after repeated failures a breaker opens and blocks calls for a
-//! while, then lets one probe at a time through until one succeeds. Each worker has its own.
+//! while, then lets one probe at a time through until one succeeds. A server that is only busy is called less often instead.
+//!
+//! Failures are counted in each process. Where there is a database, an open breaker is a row there: the processes that call
+//! the server see it within a second, one of them probes, and a person can reset it. Without one, as in `ebb worker`, each process
+//! has its own, as has every process while the database does not respond: no call waits for it longer than two seconds.
+//! While all breakers are closed, a process that calls servers reads once a second, and an idle one never.
 //!
 //! Invariant: the calls of one tenant never open a breaker of another, nor the failures of one port that of another.
 
+mod state;
+
 use std::collections::BTreeMap;
-use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::future::Future;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chrono::TimeDelta;
-use metrics::gauge;
-use model::{Clock, Instant, OpenBreaker, TenantId};
+use engine::breaker::{self, HOST_FAILURES};
+use model::{Breaker, BreakerKey, Clock, Instant, OpenBreaker, Opening, TenantId};
 use reqwest::Url;
-use tracing::{info, warn};
+use runtime::Runtime;
+use tracing::warn;
 
 use crate::log::{Level, Log, Stream};
+use state::{Admitted, Blocked, Server};
 
-/// How many calls in a row must fail to open a breaker.
-const MAX_FAILURES: u32 = 10;
+/// How long what the database said is believed.
+const REFRESH_INTERVAL: TimeDelta = TimeDelta::seconds(1);
 
-/// How long a breaker blocks calls at first; the time doubles after each failed probe.
-const FIRST_PAUSE: TimeDelta = TimeDelta::seconds(5);
+/// A read or write that takes longer is abandoned, so that no call waits for it.
+const DATABASE_TIMEOUT: TimeDelta = TimeDelta::seconds(2);
 
-/// The maximum time that a breaker blocks calls.
-const MAX_PAUSE: TimeDelta = TimeDelta::seconds(60);
+/// How often blocked calls check whether a probe has ended or a person has reset the breaker.
+const POLL_INTERVAL: TimeDelta = TimeDelta::milliseconds(500);
 
-/// How often other calls check the result of a probe.
-const PROBE_POLL_INTERVAL: TimeDelta = TimeDelta::milliseconds(500);
-
-/// The maximum number of breakers. Beyond it, closed ones are forgotten, with the failures that they have counted.
-const MAX_BREAKERS: usize = 10_000;
+/// The maximum number of servers. Beyond it, those without an open breaker are forgotten, with the failures that were counted.
+const MAX_SERVERS: usize = 10_000;
 
 /// The breakers of all called servers.
 #[derive(Default)]
-pub(crate) struct Breakers(Mutex<BTreeMap<Target, Breaker>>);
-
-/// A server that a tenant calls.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) struct Target {
-    tenant: TenantId,
-    host: String,
-    port: u16,
+pub struct Breakers {
+    servers: Mutex<BTreeMap<BreakerKey, Server>>,
+    shared: Option<Shared>,
 }
 
-impl Target {
-    /// The server that a tenant's request goes to.
-    pub(super) fn of(tenant: TenantId, url: &Url) -> Self {
-        let host = url.host_str().unwrap_or_default().trim_end_matches('.').to_ascii_lowercase();
-        Self { tenant, host, port: url.port_or_known_default().unwrap_or_default() }
-    }
+/// The state that processes share.
+struct Shared {
+    runtime: Arc<Runtime>,
+    /// When it was read last. Locked while it is read: a call that comes meanwhile goes by what was read before.
+    read_at: tokio::sync::Mutex<Option<Instant>>,
 }
 
-impl fmt::Display for Target {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.host, self.port)
-    }
+/// The breaker of the server that a tenant's request goes to.
+pub(super) fn target(tenant: TenantId, url: &Url) -> BreakerKey {
+    let host = url.host_str().unwrap_or_default().trim_end_matches('.').to_ascii_lowercase();
+    BreakerKey::of_host(tenant, &host, url.port_or_known_default().unwrap_or_default())
 }
 
-/// The breaker of one target; closed unless `open` is set.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-struct Breaker {
-    /// How many calls in a row failed.
-    failures: u32,
-    open: Option<Open>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Open {
-    since: Instant,
-    until: Instant,
-    pause: TimeDelta,
-    /// Whether a probe is in progress.
-    probing: bool,
-}
-
-/// What the result of a call tells about the host.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// What the result of a call tells about the server.
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Outcome {
-    /// The host responded, even if with a refusal or a rate limit.
+    /// It responded, even if with a refusal.
     Responded,
-    /// The host is unreachable or failing.
-    Failed,
+    /// It responded that it is busy, and perhaps when to call again.
+    Busy(Option<TimeDelta>),
+    /// It is unreachable or failing, for this reason.
+    Failed(String),
     /// Nothing: the call was dropped.
     Unknown,
 }
 
-impl Breaker {
-    /// Admits a call, or returns when to try again.
-    fn admit(&mut self, now: Instant) -> Result<(), Instant> {
-        match &mut self.open {
-            None => Ok(()),
-            Some(open) if now < open.until => Err(open.until),
-            Some(open) if open.probing => Err(now + PROBE_POLL_INTERVAL),
-            Some(open) => {
-                open.probing = true;
+/// An admitted call. If it is dropped without an outcome, it was abandoned.
+pub(super) struct Call<'b> {
+    breakers: &'b Breakers,
+    target: BreakerKey,
+    clock: &'b dyn Clock,
+    is_probe: bool,
+}
+
+impl Breakers {
+    /// Breakers whose state is shared with all processes that have the same database.
+    pub(crate) fn shared(runtime: Arc<Runtime>) -> Self {
+        let shared = Shared { runtime, read_at: tokio::sync::Mutex::default() };
+        Self { shared: Some(shared), ..Self::default() }
+    }
+
+    /// Waits until the breaker of a server admits a call. The attempt's log tells about the wait.
+    pub(super) async fn admit<'b>(&'b self, target: BreakerKey, clock: &'b dyn Clock, log: &Log) -> Call<'b> {
+        let mut logged = false;
+        loop {
+            self.refresh(&target, clock).await;
+            let admitted = self.with(&target, |server| server.admit(clock.now()));
+            let blocked = match admitted {
+                Ok(Admitted::Call) => return Call { breakers: self, target, clock, is_probe: false },
+                Ok(Admitted::Probe) => match self.take_probe(&target, clock).await {
+                    Ok(()) => return Call { breakers: self, target, clock, is_probe: true },
+                    Err(until) => Blocked::Open(until),
+                },
+                Err(blocked) => blocked,
+            };
+            if !logged {
+                let line = format!("waiting: {}", blocked.reason(&target.name));
+                log.line(Stream::System, Level::Warning, &line).await;
+                logged = true;
+            }
+            // A probe may end before, or a person may reset the breaker.
+            clock.wait_until(blocked.until().min(clock.now() + POLL_INTERVAL)).await;
+        }
+    }
+
+    /// The open breakers, by tenant, host and port.
+    pub(crate) fn open(&self) -> Vec<OpenBreaker> {
+        let open = |(target, server): (&BreakerKey, &Server)| {
+            let Opening { since, until, .. } = server.open?;
+            Some(OpenBreaker { host: target.name.clone(), since, until })
+        };
+        self.lock().iter().filter_map(open).collect()
+    }
+
+    /// Reads what the database says about the servers that were called since the last time, at most once a second. While it
+    /// does not respond, what was read last stays.
+    async fn refresh(&self, target: &BreakerKey, clock: &dyn Clock) {
+        let Some(shared) = &self.shared else { return };
+        self.with(target, |server| server.wanted = true);
+        let Ok(mut read_at) = shared.read_at.try_lock() else { return };
+        let now = clock.now();
+        if read_at.is_some_and(|at| now < at + REFRESH_INTERVAL) {
+            return;
+        }
+        *read_at = Some(now);
+        let is_wanted = |(key, server): (&BreakerKey, &mut Server)| {
+            std::mem::take(&mut server.wanted).then(|| key.clone())
+        };
+        let wanted: Vec<BreakerKey> = self.lock().iter_mut().filter_map(is_wanted).collect();
+        match in_time(clock, shared.runtime.slots().breakers().read(&wanted)).await {
+            Ok(found) => {
+                let open: BTreeMap<BreakerKey, Opening> =
+                    found.into_iter().filter_map(|row| Some((row.key, row.open?))).collect();
+                for key in &wanted {
+                    self.with(key, |server| server.refresh(open.get(key).copied()));
+                }
+            }
+            Err(error) => {
+                warn!("Circuit breakers stay as they are until the database responds: {error}");
+            }
+        }
+    }
+
+    /// Takes the probe of a server, unless another process has it: then it returns when to try again. While the database does not
+    /// respond, every process probes by itself.
+    async fn take_probe(&self, target: &BreakerKey, clock: &dyn Clock) -> Result<(), Instant> {
+        let Some(shared) = &self.shared else { return Ok(()) };
+        match in_time(clock, shared.runtime.slots().breakers().take_probe(target)).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(open)) => {
+                self.with(target, |server| server.learn(Some(open)));
+                Err(open.until)
+            }
+            Err(error) => {
+                warn!("Other processes may probe {}, too: the database says: {error}", target.name);
                 Ok(())
             }
         }
     }
 
-    /// Records the outcome of a call.
-    fn record(&mut self, outcome: Outcome, now: Instant) {
-        match (outcome, &mut self.open) {
-            (Outcome::Responded, _) => *self = Self::default(),
-            (Outcome::Failed, Some(open)) if open.probing => {
-                let pause = MAX_PAUSE.min(open.pause * 2);
-                *open = Open { until: now + pause, pause, probing: false, ..*open };
+    /// Opens the breaker of a server. While the database does not respond, it is open here alone.
+    async fn trip(&self, target: &BreakerKey, message: &str, clock: &dyn Clock) {
+        let message = format!("{HOST_FAILURES} calls in a row failed; the last one: {message}");
+        let opened = match &self.shared {
+            Some(shared) => {
+                in_time(clock, shared.runtime.slots().breakers().open_host(target, &message)).await.ok()
             }
-            (Outcome::Failed, None) => {
-                self.failures += 1;
-                if self.failures >= MAX_FAILURES {
-                    let (until, pause) = (now + FIRST_PAUSE, FIRST_PAUSE);
-                    self.open = Some(Open { since: now, until, pause, probing: false });
-                }
-            }
-            (Outcome::Unknown, Some(open)) => open.probing = false,
-            // A call that started before the breaker opened.
-            (Outcome::Failed, Some(_)) | (Outcome::Unknown, None) => {}
-        }
-    }
-}
-
-/// An admitted call. If dropped without an outcome, it was abandoned.
-pub(super) struct Call<'b> {
-    breakers: &'b Breakers,
-    target: Target,
-    clock: &'b dyn Clock,
-    outcome: Outcome,
-}
-
-impl Breakers {
-    /// Waits until the breaker of a target admits a call. The attempt's log tells about the wait.
-    pub(super) async fn admit<'b>(&'b self, target: Target, clock: &'b dyn Clock, log: &Log) -> Call<'b> {
-        let mut logged = false;
-        loop {
-            let known = self.lock().get_mut(&target).map(|breaker| breaker.admit(clock.now()));
-            let admitted = known.unwrap_or(Ok(()));
-            let Err(retry_at) = admitted else { break };
-            if !logged {
-                let line =
-                    format!("waiting: the circuit breaker of {target} is open, since calls to it fail");
-                log.line(Stream::System, Level::Warning, &line).await;
-                logged = true;
-            }
-            clock.wait_until(retry_at).await;
-        }
-        Call { breakers: self, target, clock, outcome: Outcome::Unknown }
-    }
-
-    /// The open breakers, by tenant, host and port.
-    pub(crate) fn open(&self) -> Vec<OpenBreaker> {
-        let open = |(target, breaker): (&Target, &Breaker)| {
-            let Open { since, until, .. } = breaker.open?;
-            Some(OpenBreaker { host: target.to_string(), since, until })
+            None => None,
         };
-        self.lock().iter().filter_map(open).collect()
+        if let Some(open) = opened {
+            return self.with(target, |server| server.learn(Some(open)));
+        }
+        let mut breaker = Breaker::closed(0, target.clone());
+        let open = breaker::open_host(&mut breaker, &message, clock.now());
+        runtime::log_breaker(&breaker, None);
+        self.with(target, |server| server.decide_alone(Some(open)));
     }
 
-    fn record(&self, target: &Target, outcome: Outcome, now: Instant) {
-        let mut breakers = self.lock();
-        if breakers.len() >= MAX_BREAKERS {
-            breakers.retain(|_, breaker| breaker.open.is_some());
-        }
-        let breaker = breakers.entry(target.clone()).or_default();
-        let before = breaker.open.is_some();
-        breaker.record(outcome, now);
-        match (before, breaker.open.is_some()) {
-            (false, true) => {
-                gauge!("ebbflow_breakers_open").increment(1.0);
-                warn!(
-                    event = "breaker_opened",
-                    "Opened the breaker of {target} for tenant {}: {MAX_FAILURES} calls in a row failed",
-                    target.tenant.0
-                );
+    /// Records the result of a probe.
+    async fn end_probe(&self, target: &BreakerKey, failed: bool, clock: &dyn Clock) {
+        let ended = match &self.shared {
+            Some(shared) => {
+                in_time(clock, shared.runtime.slots().breakers().end_probe(target, failed)).await.ok()
             }
-            (true, false) => {
-                gauge!("ebbflow_breakers_open").decrement(1.0);
-                info!("Closed the breaker of {target} for tenant {}: it responds again", target.tenant.0);
+            None => None,
+        };
+        let now = clock.now();
+        self.with(target, |server| match ended {
+            Some(open) => server.learn(open),
+            None => {
+                let mut open = server.open.filter(|_| failed);
+                open.iter_mut().for_each(|open| breaker::fail_probe(open, now));
+                server.decide_alone(open);
             }
-            _ => {}
-        }
-        if breaker.failures == 0 {
-            breakers.remove(target);
-        }
+        });
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Target, Breaker>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Reads or changes what is known of a server. One of which nothing is known is forgotten.
+    fn with<T>(&self, target: &BreakerKey, change: impl FnOnce(&mut Server) -> T) -> T {
+        let mut servers = self.lock();
+        if servers.len() >= MAX_SERVERS {
+            servers.retain(|_, server| server.open.is_some());
+        }
+        let server = servers.entry(target.clone()).or_default();
+        let changed = change(server);
+        if *server == Server::default() {
+            servers.remove(target);
+        }
+        changed
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<BreakerKey, Server>> {
+        self.servers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What the database says, if it says it in time.
+async fn in_time<T>(clock: &dyn Clock, asked: impl Future<Output = runtime::Result<T>>) -> Result<T, String> {
+    tokio::select! {
+        biased;
+        answer = asked => answer.map_err(|error| error.to_string()),
+        () = clock.wait_until(clock.now() + DATABASE_TIMEOUT) => Err("it does not respond".to_owned()),
     }
 }
 
 impl Call<'_> {
-    /// Sets the outcome of the call.
-    pub(super) fn finish(mut self, outcome: Outcome) {
-        self.outcome = outcome;
+    /// Records the outcome of the call. Returns how long to leave the server alone, if it is busy.
+    pub(super) async fn finish(mut self, outcome: Outcome) -> Option<TimeDelta> {
+        let is_probe = std::mem::take(&mut self.is_probe);
+        let (breakers, target, clock) = (self.breakers, &self.target, self.clock);
+        if is_probe && outcome != Outcome::Unknown {
+            breakers.end_probe(target, matches!(outcome, Outcome::Failed(_)), clock).await;
+        }
+        match outcome {
+            Outcome::Responded => {
+                breakers.with(target, Server::responded);
+                None
+            }
+            Outcome::Busy(asked) => {
+                Some(breakers.with(target, |server| server.slow_down(asked, clock.now())))
+            }
+            Outcome::Failed(message) => {
+                if !is_probe && breakers.with(target, Server::failed) {
+                    breakers.trip(target, &message, clock).await;
+                }
+                None
+            }
+            Outcome::Unknown => {
+                self.is_probe = is_probe;
+                None
+            }
+        }
     }
 }
 
 impl Drop for Call<'_> {
     fn drop(&mut self) {
-        self.breakers.record(&self.target, self.outcome, self.clock.now());
+        // Another probe may begin at once; where other processes see this one, when its time is over.
+        if self.is_probe && self.breakers.shared.is_none() {
+            self.breakers.with(&self.target, |server| server.give_up_probe(self.clock.now()));
+        }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn at(second: i64) -> Instant {
-        Instant::from_timestamp(1_800_000_000 + second, 0).unwrap()
-    }
-
-    fn opened() -> Breaker {
-        let mut breaker = Breaker::default();
-        for _ in 0..MAX_FAILURES {
-            assert_eq!(breaker.admit(at(0)), Ok(()));
-            breaker.record(Outcome::Failed, at(0));
-        }
-        breaker
-    }
-
-    #[test]
-    fn it_opens_after_enough_failures_in_a_row() {
-        let mut breaker = Breaker::default();
-        for _ in 1..MAX_FAILURES {
-            breaker.record(Outcome::Failed, at(0));
-        }
-        breaker.record(Outcome::Responded, at(0));
-        breaker.record(Outcome::Failed, at(0));
-        assert_eq!(breaker.admit(at(0)), Ok(()), "a response in between resets the count");
-        assert_eq!(opened().admit(at(1)), Err(at(5)));
-    }
-
-    #[test]
-    fn one_probe_at_a_time_shows_whether_the_host_is_back() {
-        let mut breaker = opened();
-        assert_eq!(breaker.admit(at(5)), Ok(()));
-        assert_eq!(breaker.admit(at(5)), Err(at(5) + PROBE_POLL_INTERVAL), "others wait for the probe");
-        breaker.record(Outcome::Failed, at(6));
-        assert_eq!(breaker.admit(at(6)), Err(at(16)), "twice as long");
-        assert_eq!(breaker.admit(at(16)), Ok(()));
-        breaker.record(Outcome::Responded, at(16));
-        assert_eq!(breaker, Breaker::default());
-    }
-
-    #[test]
-    fn an_abandoned_probe_admits_another() {
-        let mut breaker = opened();
-        assert_eq!(breaker.admit(at(5)), Ok(()));
-        breaker.record(Outcome::Unknown, at(6));
-        assert_eq!(breaker.admit(at(6)), Ok(()));
-    }
-
-    fn target(tenant: TenantId, url: &str) -> Target {
-        Target::of(tenant, &Url::parse(url).unwrap())
-    }
-
-    /// Lets enough calls fail to open the breaker of a target.
-    fn fail(breakers: &Breakers, target: &Target) {
-        for second in 0..i64::from(MAX_FAILURES) {
-            breakers.record(target, Outcome::Failed, at(second));
-        }
-    }
-
-    #[test]
-    fn open_breakers_are_listed_with_since_and_until() {
-        let breakers = Breakers::default();
-        let away = target(TenantId::DEFAULT, "https://away.example/x");
-        breakers.record(&target(TenantId::DEFAULT, "http://fine.example"), Outcome::Failed, at(0));
-        fail(&breakers, &away);
-        let (since, until) = (at(9), at(14));
-        assert_eq!(breakers.open(), [OpenBreaker { host: "away.example:443".into(), since, until }]);
-        breakers.record(&away, Outcome::Responded, at(15));
-        assert_eq!(breakers.open(), []);
-    }
-
-    #[test]
-    fn a_breaker_blocks_only_one_port_and_only_one_tenant() {
-        let breakers = Breakers::default();
-        let (acme, beta) = (TenantId::DEFAULT, TenantId(7));
-        fail(&breakers, &target(acme, "http://api.example:81/x"));
-        let is_blocked = |target: &Target| {
-            let known = breakers.lock().get_mut(target).map(|breaker| breaker.admit(at(10)).is_err());
-            known.unwrap_or_default()
-        };
-        assert!(is_blocked(&target(acme, "http://API.example.:81/y")), "one server, by any spelling");
-        for other in [target(acme, "http://api.example/x"), target(beta, "http://api.example:81/x")] {
-            assert!(!is_blocked(&other), "{other:?}");
-        }
-    }
-
-    #[test]
-    fn the_number_of_breakers_is_limited() {
-        let breakers = Breakers::default();
-        let away = target(TenantId::DEFAULT, "http://away.example");
-        fail(&breakers, &away);
-        for port in 1..=20_000 {
-            let target = target(TenantId::DEFAULT, &format!("http://many.example:{port}"));
-            breakers.record(&target, Outcome::Failed, at(0));
-        }
-        assert!(breakers.lock().len() <= MAX_BREAKERS);
-        assert_eq!(breakers.open().len(), 1, "an open one stays");
-    }
-}
+mod tests;

@@ -1,17 +1,22 @@
 //! Turns a response into an output or a failure.
 
+use chrono::{DateTime, TimeDelta};
 use language::config;
 use reqwest::header::{CONTENT_TYPE, HeaderName, RETRY_AFTER};
 use reqwest::{Response, StatusCode};
 use serde_json::{Value, json};
 
-use model::Failure;
+use model::{Failure, Instant};
 
 use super::super::MAX_OUTPUT_BYTES;
+use super::breaker::Outcome;
 use super::{Redact, failed};
 
 /// The maximum length of a response's excerpt in the message of a failure, in characters.
 const MAX_EXCERPT_LENGTH: usize = 200;
+
+/// A day: no server is left alone for longer, in seconds.
+const MAX_RETRY_AFTER: i64 = 86_400;
 
 /// The output of a response with an expected status, or the failure of another one.
 pub(super) async fn interpret(
@@ -46,7 +51,7 @@ async fn output(mut response: Response, request: &str) -> Result<Value, Failure>
 async fn failure(mut response: Response, request: &str, redact: Redact<'_>) -> Failure {
     let status = response.status();
     let mut message = format!("{request} returned {status}");
-    if let Some(seconds) = header(&response, RETRY_AFTER).and_then(|value| value.parse::<u64>().ok()) {
+    if let Some(seconds) = header(&response, RETRY_AFTER).and_then(|value| value.trim().parse::<u64>().ok()) {
         message.push_str(&format!(" (Retry-After: {seconds} s)"));
     }
     // The status suffices if the body cannot be read.
@@ -58,6 +63,27 @@ async fn failure(mut response: Response, request: &str, redact: Redact<'_>) -> F
         message.extend(text.trim().chars().take(MAX_EXCERPT_LENGTH));
     }
     if is_transient(status) { Failure::transient(message) } else { Failure::permanent(message) }
+}
+
+/// What a response tells about the server: one that limits its callers is busy, not broken.
+pub(super) fn outcome(response: &Response, now: Instant) -> Outcome {
+    let asked = retry_after(response, now);
+    match response.status() {
+        StatusCode::TOO_MANY_REQUESTS => Outcome::Busy(asked),
+        StatusCode::SERVICE_UNAVAILABLE if asked.is_some() => Outcome::Busy(asked),
+        status if status.is_server_error() => Outcome::Failed(format!("it returned {status}")),
+        _ => Outcome::Responded,
+    }
+}
+
+/// How long the server asks to be left alone: a number of seconds or a date, at most a day.
+fn retry_after(response: &Response, now: Instant) -> Option<TimeDelta> {
+    let value = header(response, RETRY_AFTER)?;
+    let seconds = match value.trim().parse::<u64>() {
+        Ok(seconds) => i64::try_from(seconds).unwrap_or(i64::MAX),
+        Err(_) => (DateTime::parse_from_rfc2822(value.trim()).ok()?.to_utc() - now).num_seconds().max(0),
+    };
+    Some(TimeDelta::seconds(seconds.min(MAX_RETRY_AFTER)))
 }
 
 fn is_transient(status: StatusCode) -> bool {

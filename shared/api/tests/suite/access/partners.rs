@@ -96,3 +96,59 @@ async fn two_tokens_of_one_name_are_two_callers() {
     let (status, body) = call(&tokens[0], &complete, r#"{"worker": "w", "output": 7}"#).await;
     assert_eq!(status, StatusCode::OK, "{body}");
 }
+
+#[tokio::test]
+async fn a_tenant_sees_and_stops_its_own_workers_and_no_others() {
+    let office = Office::open().await;
+    let call = async |method: Method, grant: &str, path: &str, body: &str| {
+        let tenant = grant.split_once(':').unwrap().1;
+        office.request(&method, path, Some(&office.token(&[grant])), Some(tenant), body).await
+    };
+    for tenant in ["acme", "other"] {
+        let lease = format!(r#"{{"worker": "of-{tenant}", "queue": "remote"}}"#);
+        let leased = call(Method::POST, &format!("worker:{tenant}"), "/execution/lease", &lease).await;
+        assert_eq!(leased.0, StatusCode::OK, "{}", leased.1);
+    }
+    let (_, listed) = call(Method::GET, "viewer:acme", "/workers", "").await;
+    assert!(listed.contains("of-acme") && !listed.contains("of-other"), "{listed}");
+    let (_, counted) = call(Method::GET, "viewer:acme", "/workers/stats", "").await;
+    assert!(counted.contains(r#""workers":1"#), "{counted}");
+    let listed: Value = serde_json::from_str(&listed).unwrap();
+    let drain = format!("/workers/{}/drain", listed["items"][0]["id"].as_str().unwrap());
+    let (status, body) = call(Method::POST, "operator:other", &drain, "{}").await;
+    assert_eq!(status, StatusCode::NOT_FOUND, "{body}");
+    let (status, body) = call(Method::POST, "operator:acme", &drain, "{}").await;
+    assert_eq!(status, StatusCode::OK, "{body}");
+}
+
+#[tokio::test]
+async fn a_worker_gets_nothing_of_another_tenant_or_workflow() {
+    let office = Office::open().await;
+    let workflow = "{name: billing, tasks: [{name: x, type: echo, queue: remote, config: {value: 1}}]}";
+    office.post("/workflows", workflow).await;
+    let run = office.post("/workflows/billing/runs", "{}").await["id"].as_str().unwrap().to_owned();
+    let call = async |grant: &str, tenant: &str, path: &str, body: &str| {
+        office.request(&Method::POST, path, Some(&office.token(&[grant])), Some(tenant), body).await
+    };
+    let lease = r#"{"worker": "w", "queue": "remote", "limit": 9}"#;
+    for (grant, tenant) in [("worker:other", "other"), ("worker:acme/orders", "acme")] {
+        let (status, leased) = call(grant, tenant, "/execution/lease", lease).await;
+        assert!(status == StatusCode::OK && leased.contains(r#""items":[]"#), "{grant}: {status} {leased}");
+    }
+    let (status, leased) = call("worker:acme/billing", "acme", "/execution/lease", lease).await;
+    assert!(status == StatusCode::OK && leased.contains(&run), "{leased}");
+    for (grant, tenant) in [("worker:other", "other"), ("worker:acme/orders", "acme")] {
+        for (report, body) in [
+            ("complete", r#"{"worker": "w"}"#),
+            ("fail", r#"{"worker": "w", "message": "x"}"#),
+            ("release", r#"{"worker": "w"}"#),
+            ("checkpoint", r#"{"worker": "w", "checkpoint": 1}"#),
+        ] {
+            let (status, body) = call(grant, tenant, &format!("/execution/{run}/x/1/{report}"), body).await;
+            assert_eq!(status, StatusCode::NOT_FOUND, "{report} by {grant}: {body}");
+        }
+    }
+    let heartbeat = r#"{"worker": "w"}"#;
+    let (status, body) = call("worker:other", "other", "/execution/heartbeat", heartbeat).await;
+    assert!(status == StatusCode::OK && body.contains(r#""held":[]"#), "{status} {body}");
+}

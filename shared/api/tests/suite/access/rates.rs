@@ -3,10 +3,10 @@
 use auth::{Authenticator, Keys, Policy, Verifier};
 use axum::http::{Method, StatusCode, header};
 use ebbflow_api::Access;
-use ebbflow_api::access::{Quotas, Rates};
+use ebbflow_api::access::Rates;
 use serde_json::json;
 
-use crate::world::{Answer, HELLO, ISSUER, World, now, sign};
+use crate::world::{Answer, HELLO, ISSUER, World, all_are_admins, now, sign};
 
 async fn world(rates: Rates) -> World {
     let verifier = Verifier::new([ISSUER.url()], "api", Keys::fixed(&ISSUER.jwks()));
@@ -48,12 +48,6 @@ async fn a_tenant_has_a_rate_as_a_whole() {
     assert_eq!(ask(&world, "cid").await.status, StatusCode::OK, "another tenant is not held up");
 }
 
-async fn bounded(quotas: Quotas) -> World {
-    let verifier = Verifier::new([ISSUER.url()], "api", Keys::fixed(&ISSUER.jwks()));
-    let policy = Policy::read("@example.com=admin:*").unwrap();
-    World::with_access(Access::new(Authenticator::new([verifier.into()]), policy).with_quotas(quotas)).await
-}
-
 fn check_refused(answer: &Answer, quota: &str) {
     assert_eq!(answer.status, StatusCode::TOO_MANY_REQUESTS, "{}", answer.body);
     assert_eq!(answer.headers[header::RETRY_AFTER], "10");
@@ -62,7 +56,7 @@ fn check_refused(answer: &Answer, quota: &str) {
 
 #[tokio::test]
 async fn a_tenant_with_enough_unfinished_runs_starts_no_more_and_others_are_not_held_up() {
-    let world = bounded(Quotas { runs: Some(2), workflows: None }).await;
+    let world = World::with_run_quota(2).await;
     world.runtime.store().tenant("acme", now()).await.unwrap();
     let acme = [("x-ebb-tenant", "acme")];
     assert_eq!(world.post("/workflows", HELLO).await.status, StatusCode::CREATED);
@@ -79,8 +73,38 @@ async fn a_tenant_with_enough_unfinished_runs_starts_no_more_and_others_are_not_
 }
 
 #[tokio::test]
+async fn a_request_that_was_accepted_needs_no_room_the_second_time() {
+    let world = World::with_run_quota(1).await;
+    assert_eq!(world.post("/workflows", HELLO).await.status, StatusCode::CREATED);
+    let key = [("idempotency-key", "once")];
+    let start = async |headers: &[(&str, &str)]| {
+        world.send(Method::POST, "/workflows/hello/runs", headers, "{}").await
+    };
+    let first = start(&key).await;
+    assert_eq!(first.status, StatusCode::CREATED, "{}", first.body);
+    check_refused(&start(&[]).await, "EBB_QUOTA_RUNS");
+    let again = start(&key).await;
+    assert_eq!((again.status, &again.body["id"]), (StatusCode::OK, &first.body["id"]));
+}
+
+#[tokio::test]
+async fn a_run_that_replaces_another_is_refused_before_that_one_is_cancelled_or_finds_room() {
+    let body = json!({"logical_date": "2026-01-01T00:00:00Z", "replace_existing": true}).to_string();
+    for (quota, replaced) in [(1, false), (2, true)] {
+        let world = World::with_run_quota(quota).await;
+        assert_eq!(world.post("/workflows", HELLO).await.status, StatusCode::CREATED);
+        let first = world.post("/workflows/hello/runs", body.clone()).await;
+        assert_eq!(first.status, StatusCode::CREATED, "{}", first.body);
+        let second = world.post("/workflows/hello/runs", body.clone()).await;
+        assert_eq!(second.status == StatusCode::CREATED, replaced, "{}", second.body);
+        let first = world.get(&format!("/runs/{}", first.body["id"].as_str().unwrap())).await.body;
+        assert_eq!(first["state"] == "cancelled", replaced, "{first}");
+    }
+}
+
+#[tokio::test]
 async fn a_tenant_with_enough_workflows_registers_no_more_but_changes_those_it_has() {
-    let world = bounded(Quotas { runs: None, workflows: Some(2) }).await;
+    let world = World::with_access(all_are_admins().with_workflow_quota(Some(2))).await;
     let named = |name: &str| HELLO.replacen("hello", name, 1);
     for name in ["hello", "second"] {
         assert_eq!(world.post("/workflows", named(name)).await.status, StatusCode::CREATED);

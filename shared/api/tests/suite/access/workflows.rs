@@ -70,3 +70,28 @@ async fn bodies_that_name_a_workflow_are_held_to_the_grant() {
     }
     assert_eq!(office.changed().await, "");
 }
+
+#[tokio::test]
+async fn custom_types_are_listed_with_the_workflows_that_a_grant_is_for() {
+    let office = Office::open().await;
+    let workflow =
+        |name: &str| format!("name: {name}\ntasks: [{{name: a, type: secret-team.check, queue: remote}}]\n");
+    let files = serde_json::json!({"files": [
+        {"path": "graphs/orders-check.yaml", "text": workflow("orders-check")},
+        {"path": "graphs/taxes.yaml", "text": workflow("taxes")},
+        {"path": "types/secret-team.check.yaml", "kind": "type", "text": "name: secret-team.check\n"},
+    ]});
+    office.post("/workflows", &files.to_string()).await;
+    let row = ENDPOINTS.iter().find(|row| row.template == "/task-types").unwrap();
+    let (_, all) = office.tell(row, &["viewer:acme"], Some("acme")).await;
+    assert!(all.contains("orders-check") && all.contains("taxes"), "{all}");
+    let (_, some) = office.tell(row, &["viewer:acme/ord*"], Some("acme")).await;
+    assert!(some.contains("orders-check") && !some.contains("taxes"), "{some}");
+    for (grant, tenant) in [("viewer:acme/billing", "acme"), ("admin:other", "other")] {
+        let (status, none) = office.tell(row, &[grant], Some(tenant)).await;
+        assert!(
+            status == StatusCode::OK && none.contains("\"http\"") && !none.contains("secret-team"),
+            "{grant}: {none}"
+        );
+    }
+}

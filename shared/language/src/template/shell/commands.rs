@@ -1,384 +1,364 @@
 //! Which words of a command line another interpreter reads as code, as in `bash -c "…"` or `awk '…'`.
 //!
-//! It knows programs by their names, so it has limits: a program that it does not know, a name behind a variable, or a
-//! value that a command stores first and evaluates later.
+//! It knows programs by their names, so it has limits: a program that it does not know, a name behind a variable or a
+//! function, or a value that a command stores first and evaluates later.
 
-/// A program that evaluates text.
-struct Interpreter {
-    names: &'static [&'static str],
-    code: Code,
-    input: Input,
-}
+use super::Refusal;
+use super::interpreters::{Each, Interpreter, is_option, name};
+use super::{builtins, runners};
 
-/// Which of its arguments a program evaluates.
-enum Code {
-    /// The one after a short option with one of these letters, if no script comes before it.
-    BeforeScript(&'static str),
-    /// The one after one of these options: short ones by their letter, and long ones.
-    Option(&'static str, &'static [&'static str]),
-    /// The first, unless it belongs to one of these options; also one after `-e`.
-    First(&'static [&'static str]),
-    /// Every one after the first.
-    Rest,
-    Any,
-}
-
-/// Whether a program evaluates its standard input.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Input {
-    Never,
-    /// Unless an argument is a script or code.
-    WithoutScript,
-    /// Unless an argument is code.
-    WithoutCode,
-}
-
-const fn program(names: &'static [&'static str], code: Code, input: Input) -> Interpreter {
-    Interpreter { names, code, input }
-}
-
-static INTERPRETERS: [Interpreter; 13] = [
-    program(
-        &["bash", "sh", "dash", "zsh", "ksh", "ash", "fish", "busybox"],
-        Code::BeforeScript("c"),
-        Input::WithoutScript,
-    ),
-    program(&["python", "python2", "python3", "pypy3"], Code::BeforeScript("c"), Input::WithoutScript),
-    program(
-        &["perl", "ruby", "lua", "julia", "R", "Rscript"],
-        Code::BeforeScript("eE"),
-        Input::WithoutScript,
-    ),
-    program(&["node", "nodejs", "bun", "deno"], Code::BeforeScript("ep"), Input::WithoutScript),
-    program(&["php"], Code::BeforeScript("rBRE"), Input::WithoutScript),
-    program(&["su", "runuser", "script", "flock"], Code::Option("c", &["--command"]), Input::Never),
-    program(&["psql", "duckdb"], Code::Option("c", &["--command"]), Input::WithoutCode),
-    program(&["mysql", "mariadb"], Code::Option("e", &["--execute"]), Input::WithoutCode),
-    program(&["awk", "gawk", "mawk", "nawk"], Code::First(&["-v", "-F", "-f", "--assign"]), Input::Never),
-    program(&["sed", "gsed"], Code::First(&["-f", "--file", "-l"]), Input::Never),
-    program(
-        &["jq", "yq"],
-        Code::First(&["--arg", "--argjson", "--slurpfile", "--indent", "-f"]),
-        Input::Never,
-    ),
-    program(&["sqlite3"], Code::Rest, Input::WithoutCode),
-    program(
-        &["ssh", "parallel", "watch", "make", "gmake", "bc", "at", "batch"],
-        Code::Any,
-        Input::WithoutCode,
-    ),
-];
-
-/// Long options of the interpreters whose scripts are arguments too.
-const LONG_OPTIONS: [&str; 5] = ["--command", "--eval", "--print", "--run", "eval"];
-/// Options of interpreters that take a value, which is not a script.
-const WITH_VALUE: [&str; 12] =
-    ["-o", "+o", "-O", "+O", "-W", "-X", "-I", "-r", "-M", "--rcfile", "--init-file", "--require"];
-/// Words of bash that read their arguments as code, or as names that bash evaluates.
-const BUILTINS: [&str; 12] = [
-    "eval",
-    "let",
-    "trap",
-    "source",
-    ".",
-    "alias",
-    "compgen",
-    "unset",
-    "read",
-    "getopts",
-    "mapfile",
-    "readarray",
-];
-/// Words after which another command begins.
-const PREFIXES: [&str; 17] = [
-    "if", "then", "elif", "else", "while", "until", "do", "!", "{", "time", "exec", "command", "builtin",
-    "nohup", "sudo", "env", "coproc",
-];
 /// Programs that run none of their arguments, so that the name of an interpreter among these means nothing.
-const INERT: [&str; 14] = [
-    "echo", "printf", "grep", "egrep", "fgrep", "rg", "tee", "cat", "ls", "cp", "mv", "which", "type", "test",
+const INERT: [&str; 15] = [
+    "echo", "printf", "grep", "egrep", "fgrep", "rg", "tee", "cat", "ls", "cp", "mv", "which", "type",
+    "test", "command",
 ];
-/// The maximum number of words of a command that are checked. No value may follow an interpreter in a longer command.
+/// Programs that run what they read, if nothing follows them.
+const RUN_INPUT: [&str; 7] = ["env", "sudo", "doas", "nohup", "nice", "setsid", "timeout"];
+/// How `[[ … ]]` compares numbers.
+const COMPARISONS: [&str; 6] = ["-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
+/// The maximum number of words of a command that are checked, and of interpreters among them. No value may follow an
+/// interpreter in a longer command.
 const MAX_WORDS: usize = 200;
+const MAX_INTERPRETERS: usize = 10;
 
-/// A simple command, as far as it was read.
+/// What a program may read: a value that stands in a command, or a here-document.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Source {
+    Slot(usize),
+    Document(usize),
+}
+
+/// What the present word is for.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+enum Role {
+    #[default]
+    Argument,
+    /// Text to read, in a here-string or `<(…)`.
+    Input,
+    /// What reads the output, in `>(…)`.
+    Output,
+    /// The file of a redirection.
+    File,
+}
+
+/// A reserved word that begins or ends a group of commands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Keyword {
+    /// `{`, `if`, `while`, `until`, `for`, `select` or `case`.
+    Open(&'static str),
+    Close,
+}
+
+/// What is known when a command has ended.
+#[derive(Default)]
+pub(super) struct Ended {
+    pub(super) refused: Vec<(Source, Refusal)>,
+    /// Whether it evaluates what the commands around it are given to read.
+    pub(super) runs_input: bool,
+    /// The values in it, if another command reads what it writes.
+    pub(super) piped: Vec<Source>,
+    /// The variables that it makes numbers or references, and those that it reads.
+    pub(super) numbers: Vec<String>,
+    pub(super) read: Vec<String>,
+}
+
+/// An interpreter among the words of a command.
+struct Named {
+    /// The index of its word.
+    at: usize,
+    known: &'static Interpreter,
+    /// Whether the name of a program stands there.
+    is_program: bool,
+}
+
+/// A simple command, as far as it was read. A group of commands is one of these too, and so is what encloses it.
 #[derive(Default)]
 pub(super) struct Command {
     words: Vec<String>,
     /// The interpreters among the words: they may stand behind `xargs`, `sudo` or `docker run`.
-    interpreters: Vec<(usize, &'static Interpreter)>,
+    interpreters: Vec<Named>,
     /// The word that is being read.
     word: Option<String>,
-    /// Whether that word is a here-string.
-    here: bool,
-    /// The expressions in the command.
-    slots: Vec<usize>,
-    /// The expressions in the commands before it whose output it reads.
-    piped: Vec<usize>,
+    /// Whether a part of that word is in quotes or a value, so that it is no reserved word.
+    is_quoted: bool,
+    role: Role,
+    /// The values in the command and in the commands within it, and their here-documents.
+    values: Vec<Source>,
+    /// Those that it reads: from commands before it in a pipe, from here-strings and from here-documents.
+    input: Vec<Source>,
+    /// The values in the `[[ … ]]` that is being read, and whether numbers are compared in it.
+    test: Option<(Vec<usize>, bool)>,
+    /// The values that were compared as numbers.
+    compared: Vec<usize>,
+    /// Whether a command within evaluates what this one reads.
+    runs_input: bool,
+    /// Whether a command in `>(…)` evaluates what this one writes.
+    runs_output: bool,
+    /// The word that began the group of which this is a command.
+    opener: Option<&'static str>,
+    /// Whether what comes next in a `case` is a pattern.
+    in_pattern: bool,
 }
 
 impl Command {
+    /// The first command of a group.
+    pub(super) fn first_of(opener: &'static str) -> Self {
+        let is_list = matches!(opener, "for" | "select" | "case");
+        let words = if is_list { vec![opener.to_owned()] } else { Vec::new() };
+        Self { words, opener: Some(opener), in_pattern: opener == "case", ..Self::default() }
+    }
+
+    /// The values of an array, which are no command.
+    pub(super) fn array() -> Self {
+        Self { words: vec!["(".to_owned()], ..Self::default() }
+    }
+
     /// Adds to the present word, which may be empty and still be a word.
     pub(super) fn push(&mut self, text: &str) {
         self.word.get_or_insert_default().push_str(text);
     }
 
-    /// Adds an expression to the present word.
-    pub(super) fn push_slot(&mut self, slot: usize) {
-        self.slots.push(slot);
+    /// Says that a part of the present word is in quotes.
+    pub(super) fn quote(&mut self) {
+        self.is_quoted = true;
+    }
+
+    /// Adds an expression to the present word; it may stand in a command within this one.
+    pub(super) fn push_slot(&mut self, slot: usize, is_own: bool) {
+        self.values.push(Source::Slot(slot));
+        if self.role == Role::Input {
+            self.input.push(Source::Slot(slot));
+        }
+        if let Some((values, _)) = self.test.as_mut().filter(|_| is_own) {
+            values.push(slot);
+        }
+        self.is_quoted = true;
         self.push("");
     }
 
-    pub(super) fn end_word(&mut self) {
-        let Some(word) = self.word.take() else { return };
-        if !std::mem::take(&mut self.here) {
-            let known = INTERPRETERS.iter().find(|known| known.is_called(&word));
-            self.interpreters.extend(known.map(|known| (self.words.len().min(MAX_WORDS), known)));
-            if self.words.len() <= MAX_WORDS {
-                self.words.push(word);
+    /// Adds a here-document, which this command reads, or one within it.
+    pub(super) fn push_document(&mut self, document: usize, is_own: bool) {
+        self.values.push(Source::Document(document));
+        if is_own || self.role == Role::Input {
+            self.input.push(Source::Document(document));
+        }
+    }
+
+    /// Ends the present word. Returns it if it is a reserved word that begins or ends a group.
+    pub(super) fn end_word(&mut self) -> Option<Keyword> {
+        let word = self.word.take()?;
+        let (is_quoted, role) = (std::mem::take(&mut self.is_quoted), std::mem::take(&mut self.role));
+        if role != Role::Argument {
+            return None;
+        }
+        if let Some((_, compares)) = &mut self.test {
+            *compares |= COMPARISONS.contains(&word.as_str());
+            if word == "]]" && !is_quoted {
+                self.end_group();
+                return None;
+            }
+        } else if !is_quoted {
+            if let Some(keyword) = self.keyword(&word) {
+                return Some(keyword);
+            }
+            if word == "[[" && self.is_at_name() {
+                self.test = Some((Vec::new(), false));
+            }
+            if word == "do" && self.is_loop() {
+                self.forget_words();
+                return None;
             }
         }
+        let is_program = || self.words.len() > MAX_WORDS || runners::is_program(&self.words);
+        if let Some(known) = Interpreter::called(&word, is_program) {
+            let at = self.words.len().min(MAX_WORDS);
+            self.interpreters.push(Named { at, known, is_program: is_program() });
+        }
+        if self.words.len() <= MAX_WORDS {
+            self.words.push(word);
+        }
+        None
     }
 
-    pub(super) fn begin_here_string(&mut self) {
-        self.end_word();
-        self.here = true;
+    fn keyword(&self, word: &str) -> Option<Keyword> {
+        const OPENERS: [&str; 7] = ["{", "if", "while", "until", "for", "select", "case"];
+        let ends = matches!(word, "}" | "fi" | "done" | "esac");
+        if self.in_pattern {
+            return (word == "esac").then_some(Keyword::Close);
+        }
+        if ends && self.is_at_name() {
+            return Some(Keyword::Close);
+        }
+        let opener = OPENERS.into_iter().find(|opener| *opener == word)?;
+        // `coproc NAME { …; }` and `for … { …; }`
+        let is_named = self.words.first().is_some_and(|first| first == "coproc") && self.words.len() == 2;
+        let begins = self.is_at_name() || is_named || self.is_loop() && opener == "{";
+        begins.then_some(Keyword::Open(opener))
     }
 
-    /// Ends the command; the next one reads its output if it is in a pipe. Returns the expressions whose values reach
-    /// this command's standard input, if it evaluates that.
-    pub(super) fn end(&mut self, in_pipe: bool) -> Vec<usize> {
-        self.end_word();
-        let done = std::mem::take(self);
+    fn is_loop(&self) -> bool {
+        self.words.first().is_some_and(|first| matches!(first.as_str(), "for" | "select"))
+    }
+
+    /// Whether the next word names the command.
+    fn is_at_name(&self) -> bool {
+        !self.in_pattern && runners::name_at(&self.words) == self.words.len()
+    }
+
+    /// Ends a group or another compound command, after which redirections or a reserved word follow.
+    pub(super) fn end_group(&mut self) {
+        (self.word, self.role, self.is_quoted) = Default::default();
+        if let Some((values, true)) = self.test.take() {
+            self.compared.extend(values);
+        }
+        self.forget_words();
+    }
+
+    fn forget_words(&mut self) {
+        self.words.clear();
+        self.interpreters.clear();
+    }
+
+    /// Begins text to read, in a here-string or `<(…)`.
+    pub(super) fn begin_input(&mut self) {
+        self.role = Role::Input;
+    }
+
+    /// Begins what reads the output, in `>(…)`.
+    pub(super) fn begin_output(&mut self) {
+        self.role = Role::Output;
+    }
+
+    /// Begins the file of a redirection.
+    pub(super) fn begin_file(&mut self) {
+        self.role = Role::File;
+    }
+
+    /// Forgets the present word if it is the number before a redirection, or the variable for one, as in `{name}>`.
+    pub(super) fn drop_number(&mut self) {
+        let is_number = |word: &str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit());
+        let is_variable = |word: &str| word.len() > 2 && word.starts_with('{') && word.ends_with('}');
+        self.word.take_if(|word| is_number(word) || is_variable(word));
+    }
+
+    /// Whether the text is within `[[ … ]]`, where separators have another meaning.
+    pub(super) fn in_test(&self) -> bool {
+        self.test.is_some()
+    }
+
+    /// Whether a pattern of a `case` is being read.
+    pub(super) fn in_pattern(&self) -> bool {
+        self.in_pattern
+    }
+
+    /// Begins a pattern, if this is within a `case`.
+    pub(super) fn begin_pattern(&mut self) {
+        self.in_pattern = self.opener == Some("case");
+    }
+
+    /// Ends a pattern of a `case`; a command follows.
+    pub(super) fn end_pattern(&mut self) {
+        self.in_pattern = false;
+    }
+
+    /// Whether nothing of the command was read, but what is piped to it.
+    pub(super) fn is_empty(&self) -> bool {
+        self.words.is_empty() && self.word.is_none() && self.values.is_empty() && !self.runs_input
+    }
+
+    /// Notes that a command within evaluates what it reads: what this one reads, or what it writes.
+    pub(super) fn runs_within(&mut self) {
+        if self.role == Role::Output {
+            self.runs_output = true;
+        } else {
+            self.runs_input = true;
+        }
+    }
+
+    /// Ends the command; the next one reads its output if it is in a pipe.
+    pub(super) fn end(&mut self, in_pipe: bool) -> Ended {
+        let next = Self { opener: self.opener, in_pattern: self.in_pattern, ..Self::default() };
+        let mut done = std::mem::replace(self, next);
+        let owned = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect();
+        let numbers = owned(builtins::numbers(&done.words));
+        let read = owned(builtins::read(&done.words));
+        let evaluates_input = done.evaluates_input();
+        done.end_group();
+        let evaluated = |source: Source| (source, Refusal::Evaluated);
+        let mut refused = Vec::new();
+        let runs_input = evaluates_input && done.input.is_empty();
+        // What is refused is not looked at again, however long the pipe is.
+        if evaluates_input || done.runs_output {
+            refused.extend(done.input.drain(..).map(evaluated));
+        }
+        if done.runs_output {
+            refused.extend(done.values.drain(..).map(evaluated));
+        }
+        refused.extend(done.compared.iter().map(|slot| (Source::Slot(*slot), Refusal::Comparison)));
+        let piped = if in_pipe { done.values.clone() } else { Vec::new() };
         if in_pipe {
-            self.piped = done.piped.iter().chain(&done.slots).copied().collect();
+            self.input = done.input;
+            self.input.extend(done.values);
         }
-        if done.evaluates_input() { done.piped } else { Vec::new() }
+        Ended { refused, runs_input, piped, numbers, read }
     }
 
-    /// Whether a value in the present word would be evaluated.
-    pub(super) fn evaluates(&self) -> bool {
-        if self.here {
-            return self.evaluates_input();
+    /// Why no value may stand in the present word: it would be evaluated.
+    pub(super) fn refusal(&self) -> Option<Refusal> {
+        let present = self.word.as_deref().unwrap_or_default();
+        if self.role != Role::Argument {
+            return None;
         }
-        let is_code = |(index, known): &(usize, &'static Interpreter)| {
-            self.words.len() > MAX_WORDS || self.is_code(&known.code, &self.words[index + 1..])
+        let by_interpreter = |Named { at, known, is_program }: &Named| {
+            if self.words.len() > MAX_WORDS || self.interpreters.len() > MAX_INTERPRETERS {
+                return Some(Refusal::Evaluated);
+            }
+            known.refusal(&self.words[at + 1..], present, *is_program)
         };
-        self.is_builtin() || self.interpreters().any(is_code)
+        let by_bash = if self.in_pattern { None } else { builtins::refusal(&self.words, present) };
+        by_bash.or_else(|| self.interpreters().find_map(by_interpreter))
+    }
+
+    /// Whether a value that comes now would name the command to run.
+    pub(super) fn is_named_by_value(&self) -> bool {
+        let begins = self.word.as_ref().is_none_or(String::is_empty);
+        begins && self.role == Role::Argument && !self.in_pattern && runners::is_name(&self.words)
+    }
+
+    /// The variable that takes a value which comes now.
+    pub(super) fn assigned(&self) -> Option<&str> {
+        builtins::assigned(&self.words, self.word.as_deref().unwrap_or_default())
+    }
+
+    /// Whether a value that comes now is input.
+    pub(super) fn is_input(&self) -> bool {
+        self.role == Role::Input
     }
 
     /// Whether the command evaluates its standard input.
-    pub(super) fn evaluates_input(&self) -> bool {
-        let runs_each = self.words.iter().any(|word| matches!(name(word), "xargs" | "parallel"));
-        self.interpreters().any(|(index, known)| {
-            let arguments = self.words.get(index + 1..).unwrap_or_default();
-            let has_code = arguments.iter().any(|word| is_option(word, "ceE"));
-            match known.input {
-                Input::Never => false,
-                // `xargs` makes the input part of the code.
-                _ if runs_each && has_code => true,
-                Input::WithoutScript => !has_code && script(arguments).is_none(),
-                Input::WithoutCode => !has_code,
-            }
-        })
-    }
-
-    fn interpreters(&self) -> impl Iterator<Item = &(usize, &'static Interpreter)> {
-        let is_inert = self.words.first().is_some_and(|word| INERT.contains(&name(word)));
-        self.interpreters.iter().filter(move |_| !is_inert)
-    }
-
-    fn is_code(&self, code: &Code, arguments: &[String]) -> bool {
-        let present = self.word.as_deref().unwrap_or_default();
-        // The options after it belong to the interpreter too; the first other word is the code.
-        let follows = |is_code: &dyn Fn(&str) -> bool, end: usize| {
-            let last = arguments[..end].iter().rposition(|word| is_code(word));
-            last.is_some_and(|last| arguments[last + 1..].iter().all(|word| word.starts_with('-')))
-                || end == arguments.len() && present.starts_with('-') && is_code(present)
+    fn evaluates_input(&self) -> bool {
+        let command = self.words.get(runners::name_at(&self.words)).map_or("", String::as_str);
+        let replaces = |word: &String| word.starts_with("--replace") || is_option(word, "IiJ");
+        let each = match self.words.iter().find(|word| matches!(name(word), "xargs" | "parallel")) {
+            None => Each::None,
+            Some(word) if name(word) == "xargs" && !self.words.iter().any(replaces) => Each::Appended,
+            Some(_) => Each::Replaced,
         };
-        match code {
-            Code::Any => true,
-            Code::Rest => arguments.iter().any(|word| !word.starts_with('-')),
-            Code::Option(letters, long) => {
-                follows(&|word| is_option(word, letters) || is_long(word, long), arguments.len())
-            }
-            Code::BeforeScript(letters) => {
-                let end = script(arguments).unwrap_or(arguments.len());
-                let end = if arguments.get(end).is_some_and(|word| word == "eval") { end + 1 } else { end };
-                // The code itself looks like a script.
-                let end = if end < arguments.len() && !follows(&|word| is_option(word, letters), end) {
-                    end
-                } else {
-                    arguments.len()
-                };
-                follows(&|word| is_option(word, letters) || is_long(word, &LONG_OPTIONS), end)
-            }
-            Code::First(with_value) => {
-                let before = |back: usize| arguments.len().checked_sub(back).map(|at| arguments[at].as_str());
-                match (before(1), before(2)) {
-                    (Some("-e" | "--expression" | "--source"), _) => true,
-                    (Some(last), _) if with_value.contains(&last) => false,
-                    // The second value of `--arg NAME VALUE`.
-                    (_, Some("--arg" | "--argjson" | "--slurpfile")) => false,
-                    _ => positional(arguments, with_value).is_none(),
-                }
-            }
-        }
+        let is_sudo = self.words.iter().any(|word| name(word) == "sudo");
+        let runs_shell = command.is_empty() && is_sudo && self.words.iter().any(|word| is_option(word, "is"));
+        let runs_words = || self.words.last().is_some_and(|word| RUN_INPUT.contains(&name(word)));
+        self.runs_input
+            || matches!(command, "source" | ".")
+            || runs_shell
+            || each != Each::None && runs_words()
+            || self.interpreters().any(|Named { at, known, .. }| {
+                known.evaluates_input(self.words.get(at + 1..).unwrap_or_default(), each)
+            })
     }
 
-    fn is_builtin(&self) -> bool {
-        let is_before = |word: &String| PREFIXES.contains(&word.as_str()) || word.contains('=');
-        let Some(first) = self.words.iter().position(|word| !is_before(word)) else { return false };
-        let (first, arguments) = (self.words[first].as_str(), &self.words[first + 1..]);
-        let has = |letters: &str| arguments.iter().any(|word| is_option(word, letters));
-        match first {
-            "declare" | "typeset" | "local" | "export" | "readonly" => has("in"),
-            "printf" | "test" | "[" | "[[" => arguments.last().is_some_and(|word| word == "-v"),
-            _ => BUILTINS.contains(&first),
-        }
-    }
-}
-
-impl Interpreter {
-    /// Whether a word names it, with or without a folder; `python3.12` is `python3`.
-    fn is_called(&self, word: &str) -> bool {
-        let name = name(word);
-        let stem = name.split_once('.').map_or(name, |(stem, _)| stem);
-        self.names.contains(&name) || stem.starts_with("python") && self.names.contains(&stem)
-    }
-}
-
-/// The name of a program without its folder.
-fn name(word: &str) -> &str {
-    word.rsplit('/').next().unwrap_or(word)
-}
-
-/// The index of the script among the arguments of an interpreter; `-m` names a module of Python.
-fn script(arguments: &[String]) -> Option<usize> {
-    let module = arguments.iter().position(|word| word == "-m");
-    positional(arguments, &WITH_VALUE).into_iter().chain(module).min()
-}
-
-/// The index of the first argument that is neither an option nor the value of one.
-fn positional(arguments: &[String], with_value: &[&str]) -> Option<usize> {
-    (0..arguments.len()).find(|index| {
-        let is_value = *index > 0 && with_value.contains(&arguments[index - 1].as_str());
-        !is_value && !arguments[*index].starts_with(['-', '+'])
-    })
-}
-
-fn is_long(word: &str, options: &[&str]) -> bool {
-    let option = word.split('=').next().unwrap_or(word);
-    options.contains(&option)
-}
-
-/// Whether a word is a short option with one of these letters, such as `-lc`.
-fn is_option(word: &str, letters: &str) -> bool {
-    word.strip_prefix('-').is_some_and(|rest| {
-        let flags = rest.find(|c: char| !c.is_ascii_alphabetic()).map_or(rest, |end| &rest[..end]);
-        flags.contains(|c| letters.contains(c))
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::template::shell::{Refusal, slots};
-
-    /// Whether the only expression of a command is refused because another interpreter would run its value.
-    fn is_evaluated(command: &str) -> bool {
-        let found = slots(&command.replace('V', "{{ inputs.v }}"));
-        assert_eq!(found.len(), 1, "{command}");
-        found[0].quoting == Err(Refusal::Evaluated)
-    }
-
-    #[test]
-    fn text_that_another_interpreter_runs_takes_no_value() {
-        for command in [
-            "bash -c \"echo V\"",
-            "sh -ec 'echo V'",
-            "/bin/bash -o pipefail -c \"echo V\"",
-            "bash -c \"$(printf %s V)\"",
-            "sudo -u x bash -lc \"echo V\"",
-            "eval V",
-            "eval \"x=V\"",
-            "if true; then eval \"echo V\"; fi",
-            "let x=V",
-            "trap \"rm V\" EXIT",
-            "declare -i x=V",
-            "printf -v V x",
-            "[[ -v V ]]",
-            "unset V",
-            "python3 -c \"print('V')\"",
-            "python3.12 -Ic 'print(V)'",
-            "python3 -W ignore -c 'print(V)'",
-            "perl -ne 'print V'",
-            "ruby -e \"puts V\"",
-            "node --eval=V",
-            "node --eval V",
-            "php -r 'echo V;'",
-            "ssh host ls V",
-            "ls | xargs sh -c 'echo V'",
-            "find . -exec sh -c 'echo V' \\;",
-            "docker run image sh -c \"echo V\"",
-            "awk '{ print V }' file",
-            "awk -v x=1 'V'",
-            "sed \"s/a/V/\" file",
-            "sed -e 's/a/b/' -e 's/c/V/'",
-            "jq \".[V]\"",
-            "psql -h host -c \"select V\"",
-            "psql --command=\"select V\"",
-            "mysql -e 'select V'",
-            "sqlite3 db \"select V\"",
-            "make X=V",
-            "bash <<< V",
-            "bash <<< \"echo V\"",
-            "bash <<EOF\necho V\nEOF",
-            "cat <<EOF | cat\nx\nEOF\npython3 - <<EOF\nprint(V)\nEOF",
-            "echo V | bash",
-            "echo V | tee log | sudo sh -s",
-            "(echo V) | bash",
-            "echo \"select V\" | psql -h host db",
-            "echo V | xargs -I{} sh -c 'echo {}'",
-            "bash <(echo V)",
-        ] {
-            assert!(is_evaluated(command), "{command}");
-        }
-    }
-
-    #[test]
-    fn arguments_that_stay_data_take_values() {
-        for command in [
-            "echo V",
-            "bash script.sh V",
-            "bash script.sh -c V",
-            "bash -c 'echo \"$1\"' _ V",
-            "python3 tool.py -c V",
-            "python3 -m tool -c V",
-            "python3 -c 'import sys' V",
-            "awk -v x=V '{ print x }'",
-            "awk '{ print }' V",
-            "sed 's/a/b/' V",
-            "jq --arg x V '.[$x]'",
-            "jq . V",
-            "psql -h V",
-            "psql -c 'select 1' -v x=V",
-            "echo bash -c V",
-            "grep -c V file",
-            "curl -c V https://example.com",
-            "tar -cf V .",
-            "cat <<EOF\nV\nEOF",
-            "bash script.sh <<EOF\nV\nEOF",
-            "cat <<< V",
-            "read x <<< V",
-            "echo V | grep bash",
-            "echo V | bash script.sh",
-            "eval x; echo V",
-            "bash -c 'echo' && echo V",
-            "x=V; echo \"$x\"",
-            "while read line; do echo V; done < file",
-            "# eval\necho V",
-        ] {
-            assert!(!is_evaluated(command), "{command}");
-        }
+    fn interpreters(&self) -> impl Iterator<Item = &Named> {
+        let command = self.words.get(runners::name_at(&self.words));
+        let is_inert = command.is_some_and(|word| INERT.contains(&name(word)));
+        self.interpreters.iter().filter(move |_| !is_inert)
     }
 }

@@ -1,8 +1,13 @@
 //! Reads a command line as bash would, as far as quoting goes.
 
+mod nesting;
+
+use std::collections::{BTreeSet, VecDeque};
+
 use super::commands::Command;
 use super::{Quoting, Refusal, Slot};
 use crate::template::braces;
+use nesting::MAX_DEPTH;
 
 /// The expressions in a command line. Those in comments and those after a backslash are left alone.
 pub(in crate::template) fn slots(text: &str) -> Vec<Slot> {
@@ -10,26 +15,32 @@ pub(in crate::template) fn slots(text: &str) -> Vec<Slot> {
         text,
         at: 0,
         frames: vec![Frame::Commands],
-        waiting: Vec::new(),
+        waiting: VecDeque::new(),
         slots: Vec::new(),
-        test: (0, false),
+        documents: Vec::new(),
+        assigned: Vec::new(),
+        numbers: BTreeSet::new(),
+        read: BTreeSet::new(),
         commands: vec![Command::default()],
+        bases: vec![0],
     };
     while scanner.at < text.len() {
         scanner.step();
     }
-    while !scanner.commands.is_empty() {
-        scanner.end_command(false);
-        scanner.commands.pop();
-    }
+    scanner.end_commands(0);
+    scanner.refuse_variables();
     scanner.slots
 }
 
 /// What surrounds the present position.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Frame {
-    /// Commands: the whole, `$(…)`, `(…)`.
+    /// Commands whose output is used: the whole, `$(…)`, `<(…)`, `>(…)`.
     Commands,
+    /// `(…)`, and the parentheses of a function.
+    Subshell,
+    /// The values in `name=(…)`.
+    Array,
     Backticks,
     Double,
     Single,
@@ -41,6 +52,8 @@ enum Frame {
     },
     /// An expression that bash computes, up to this character.
     Arithmetic(char),
+    /// The outer parentheses of `((…))`.
+    Computed,
     Document(Document),
 }
 
@@ -52,8 +65,16 @@ struct Document {
     literal: bool,
     /// Whether tabs before the delimiter are ignored.
     tabs: bool,
-    /// Whether the command that reads it evaluates it.
-    evaluated: bool,
+    /// Its index among the here-documents.
+    index: usize,
+}
+
+/// The expressions in a here-document.
+#[derive(Default)]
+struct Body {
+    slots: Vec<usize>,
+    /// Whether a command that reads it evaluates it.
+    is_evaluated: bool,
 }
 
 struct Scanner<'t> {
@@ -62,23 +83,31 @@ struct Scanner<'t> {
     /// From the outermost to the innermost; commands are always around everything.
     frames: Vec<Frame>,
     /// The here-documents that begin with the next line.
-    waiting: Vec<Document>,
+    waiting: VecDeque<Document>,
     slots: Vec<Slot>,
-    /// How far `[[ … ]]` was searched for, and whether that position is within one.
-    test: (usize, bool),
-    /// The command that is being read, and those around it that use its output.
+    documents: Vec<Body>,
+    /// The expressions whose values a variable takes, and which; none if a command may read it from its input.
+    assigned: Vec<(usize, Option<String>)>,
+    /// The variables that are numbers or references.
+    numbers: BTreeSet<String>,
+    /// The variables that are read from some input.
+    read: BTreeSet<String>,
+    /// The command that is being read, and the groups and commands around it.
     commands: Vec<Command>,
+    /// For each frame of commands, the number of commands around it.
+    bases: Vec<usize>,
 }
 
 impl Scanner<'_> {
     fn step(&mut self) {
         if let Some(span) = braces::expression(self.text, self.at) {
             self.at = span.end;
-            let quoting = self.quoting(span.start, span.end);
+            let quoting = self.quoting();
             return self.add(Slot { span, quoting });
         }
         let (start, depth) = (self.at, self.frames.len());
-        let is_separator = *self.frame() == Frame::Commands && " \t\n;&|()<>".contains(self.next());
+        let is_separator = self.frame().has_commands() && " \t\n;&|()<>".contains(self.next())
+            || *self.frame() == Frame::Computed;
         let is_document = matches!(self.frame(), Frame::Document(_));
         match (self.frame(), self.next()) {
             (Frame::Single, '\'') | (Frame::Escapes, '\'') | (Frame::Double, '"') => self.leave(),
@@ -97,37 +126,23 @@ impl Scanner<'_> {
             (Frame::Parameter { .. }, '}') => self.leave(),
             (Frame::Parameter { .. }, _) => self.skip(1),
             (Frame::Arithmetic(end), next) => self.arithmetic(*end, next),
+            (Frame::Computed, ')') => {
+                self.leave();
+                self.current().end_group();
+            }
+            (Frame::Computed, _) => self.skip(1),
             (_, next) => self.command(next),
         }
         // A quote opens or closes a part of a word, and what begins another frame is no text of it.
         let passed = self.text.get(start..self.at).unwrap_or_default();
-        if !is_separator && !is_document && !passed.starts_with('#') {
-            let text = if self.frames.len() == depth { passed.trim_start_matches('\\') } else { "" };
+        if !is_separator && !is_document && !passed.starts_with('#') && passed != "\\\n" {
+            if passed.starts_with(['\\', '"', '\'']) {
+                self.current().quote();
+            }
+            // A subscript stays in sight: it is no part of a variable's name.
+            let is_text = self.frames.len() == depth || matches!(passed, "[" | "]");
+            let text = if is_text { passed.trim_start_matches('\\') } else { "" };
             self.current().push(text);
-        }
-    }
-
-    fn add(&mut self, slot: Slot) {
-        let index = self.slots.len();
-        self.slots.push(slot);
-        let in_document = matches!(self.frame(), Frame::Document(_));
-        for command in self.commands.iter_mut().filter(|_| !in_document) {
-            command.push_slot(index);
-        }
-    }
-
-    /// The command that is being read.
-    fn current(&mut self) -> &mut Command {
-        if self.commands.is_empty() {
-            self.commands.push(Command::default());
-        }
-        let last = self.commands.len() - 1;
-        &mut self.commands[last]
-    }
-
-    fn end_command(&mut self, in_pipe: bool) {
-        for slot in self.current().end(in_pipe) {
-            self.slots[slot].quoting = Err(Refusal::Evaluated);
         }
     }
 
@@ -171,47 +186,119 @@ impl Scanner<'_> {
         let starts_word = before.is_empty() || before.ends_with([' ', '\t', '\n', ';', '&', '|', '(', ')']);
         match next {
             '#' if starts_word => self.at += rest.find('\n').unwrap_or(rest.len()),
-            '(' if rest.starts_with("((") => {
-                self.enter(Frame::Arithmetic(')'), 2);
-                self.enter(Frame::Arithmetic(')'), 0);
+            '\n' => {
+                if self.continues() {
+                    self.end_word();
+                }
+                if !self.continues() && !self.current().is_empty() {
+                    self.end_command(false);
+                }
+                self.line();
             }
-            '(' => self.enter(Frame::Commands, 1),
-            ')' if self.frames.len() > 1 && *self.frame() == Frame::Commands => self.leave(),
-            '[' if before.ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_') => {
+            ';' | '&' | '|' | '(' | ')' | '<' | '>' if self.current().in_test() => {
+                self.end_word();
+                // What follows `]]` is read again as usual.
+                let is_test = self.current().in_test();
+                self.skip(usize::from(is_test));
+            }
+            '(' | ')' => self.parenthesis(next),
+            '[' if before.ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
+                || *self.frame() == Frame::Array && starts_word =>
+            {
                 self.enter(Frame::Arithmetic(']'), 1);
             }
-            '<' if rest.starts_with("<<<") => {
-                self.skip(3);
-                self.current().begin_here_string();
-            }
-            '<' if rest.starts_with("<<") => self.announce(&rest[2..]),
-            '\n' => {
+            '<' | '>' => self.redirect(),
+            '&' if rest.starts_with("&>") => self.redirect(),
+            ';' if rest.starts_with(";;") || rest.starts_with(";&") => {
                 self.end_command(false);
-                self.line();
+                self.current().begin_pattern();
+                self.skip(2);
             }
             ';' | '&' | '|' => {
                 let is_pipe = next == '|' && !rest.starts_with("||");
                 self.end_command(is_pipe);
-                self.skip(if rest.starts_with("||") || rest.starts_with("&&") { 2 } else { 1 });
+                let is_long = ["||", "&&", "|&"].iter().any(|operator| rest.starts_with(operator));
+                self.skip(if is_long { 2 } else { 1 });
             }
-            '<' if rest.starts_with("<(") => {
-                self.current().begin_here_string();
-                self.skip(1);
-            }
-            ' ' | '\t' | '>' | '<' => {
-                self.current().end_word();
+            ' ' | '\t' => {
+                self.end_word();
                 self.skip(1);
             }
             _ => self.skip(1),
         }
     }
 
+    /// Whether the end of a line does not end the command.
+    fn continues(&mut self) -> bool {
+        self.current().in_test() || *self.frame() == Frame::Array
+    }
+
+    /// Reads a parenthesis outside all quotes.
+    fn parenthesis(&mut self, next: char) {
+        let (before, rest) = self.text.split_at(self.at);
+        if before.ends_with(['<', '>']) && next == '(' {
+            return self.enter(Frame::Commands, 1);
+        }
+        if before.ends_with('=') && next == '(' {
+            return self.enter(Frame::Array, 1);
+        }
+        self.end_word();
+        if self.current().in_pattern() {
+            if next == ')' {
+                self.end_current(false);
+                self.current().end_pattern();
+            }
+            self.skip(1);
+        } else if rest.starts_with("((") {
+            self.enter(Frame::Computed, 1);
+            self.enter(Frame::Arithmetic(')'), 1);
+        } else if next == '(' {
+            self.enter(Frame::Subshell, 1);
+        } else if self.frames.len() > 1 && self.frame().has_commands() {
+            let is_subshell = *self.frame() == Frame::Subshell;
+            self.leave();
+            if is_subshell {
+                self.current().end_group();
+            }
+        } else {
+            self.end_current(false);
+            self.skip(1);
+        }
+    }
+
+    /// Reads what begins with `<`, `>` or `&>`.
+    fn redirect(&mut self) {
+        let rest = &self.text[self.at..];
+        let substitutes = rest.starts_with("<(") || rest.starts_with(">(");
+        if !substitutes {
+            self.current().drop_number();
+        }
+        self.end_word();
+        if rest.starts_with("<<<") {
+            self.current().begin_input();
+            self.skip(3);
+        } else if let Some(rest) = rest.strip_prefix("<<") {
+            self.announce(rest);
+        } else if substitutes {
+            if rest.starts_with('<') {
+                self.current().begin_input();
+            } else {
+                self.current().begin_output();
+            }
+            self.skip(1);
+        } else {
+            self.current().begin_file();
+            let operators = ["&>>", "&>", ">>", ">&", ">|", "<>", "<&"];
+            let operator = operators.iter().find(|operator| rest.starts_with(**operator));
+            self.skip(operator.map_or(1, |operator| operator.len()));
+        }
+    }
+
     /// Notes the here-document that is named after `<<`.
     fn announce(&mut self, named: &str) {
         let word = named.strip_prefix('-').unwrap_or(named).trim_start_matches([' ', '\t']);
-        self.current().end_word();
-        let evaluated = self.commands.iter().any(Command::evaluates_input);
-        let mut document = Document { tabs: named.starts_with('-'), evaluated, ..Document::default() };
+        let index = self.documents.len();
+        let mut document = Document { tabs: named.starts_with('-'), index, ..Document::default() };
         let (mut quote, mut length) = (None, 0);
         for next in word.chars() {
             match next {
@@ -225,7 +312,14 @@ impl Scanner<'_> {
         }
         self.at += 2 + named.len() - word.len() + length;
         if length > 0 {
-            self.waiting.push(document);
+            self.waiting.push_back(document);
+            self.documents.push(Body::default());
+            let depth = self.commands.len();
+            for (number, command) in
+                self.commands.iter_mut().enumerate().skip(depth.saturating_sub(MAX_DEPTH))
+            {
+                command.push_document(index, number + 1 == depth);
+            }
         }
     }
 
@@ -239,8 +333,8 @@ impl Scanner<'_> {
                     self.frames.pop();
                     self.at = (self.at + line.len() + 1).min(self.text.len());
                 }
-                Frame::Commands if !self.waiting.is_empty() => {
-                    let document = self.waiting.remove(0);
+                frame if frame.has_commands() && *frame != Frame::Backticks => {
+                    let Some(document) = self.waiting.pop_front() else { return };
                     self.frames.push(Frame::Document(document));
                 }
                 _ => return,
@@ -248,53 +342,32 @@ impl Scanner<'_> {
         }
     }
 
-    /// How a variable can replace the text from `start` to `end`.
-    fn quoting(&mut self, start: usize, end: usize) -> Result<Quoting, Refusal> {
+    /// How a variable can replace the text that is being read.
+    fn quoting(&self) -> Result<Quoting, Refusal> {
         let quotes = |frame: &&Frame| matches!(frame, Frame::Single | Frame::Double);
-        match self.frames.iter().rev().find(|frame| !quotes(frame)) {
-            Some(Frame::Arithmetic(_)) => return Err(Refusal::Arithmetic),
+        let is_document = match self.frames.iter().rev().find(|frame| !quotes(frame)) {
+            Some(Frame::Arithmetic(_) | Frame::Computed) => return Err(Refusal::Arithmetic),
             Some(Frame::Parameter { .. }) => return Err(Refusal::Parameter),
             Some(Frame::Backticks) => return Err(Refusal::Backticks),
             Some(Frame::Escapes) => return Err(Refusal::Escapes),
-            Some(Frame::Document(document)) if document.evaluated => return Err(Refusal::Evaluated),
             Some(Frame::Document(document)) if document.literal => return Err(Refusal::Literal),
-            Some(Frame::Document(_)) => {}
-            _ if self.commands.iter().any(Command::evaluates) => return Err(Refusal::Evaluated),
-            _ => {}
+            Some(Frame::Document(_)) => true,
+            _ => false,
+        };
+        if self.commands.len() > MAX_DEPTH {
+            return Err(Refusal::Evaluated);
         }
-        if self.compares_numbers(start, end) {
-            return Err(Refusal::Comparison);
+        if let Some(refusal) = self.commands.iter().find_map(Command::refusal) {
+            return Err(refusal);
+        }
+        if !is_document && self.commands.last().is_some_and(Command::is_named_by_value) {
+            return Err(Refusal::Name);
         }
         Ok(match self.frame() {
             Frame::Single => Quoting::Single,
             Frame::Double | Frame::Document(_) => Quoting::Double,
             _ => Quoting::Bare,
         })
-    }
-
-    /// Whether `[[ … ]]` compares that text with something as a number.
-    fn compares_numbers(&mut self, start: usize, end: usize) -> bool {
-        const OPERATORS: [&str; 6] = ["-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
-        let fill = [' ', '\t', '"', '\''];
-        let before = self.text[..start].trim_end_matches(fill);
-        let after = self.text[end..].trim_start_matches(fill);
-        OPERATORS.iter().any(|word| before.ends_with(word) || after.starts_with(word))
-            && self.within_test(start)
-    }
-
-    /// Whether a position, at or after the last one asked for, is within `[[ … ]]`.
-    fn within_test(&mut self, end: usize) -> bool {
-        let (from, mut within) = self.test;
-        let before = &self.text.as_bytes()[..end];
-        for at in from..end {
-            within = match &before[at..] {
-                [b'[', b'[', b' ', ..] => true,
-                [b']', b']', ..] => false,
-                _ => within,
-            };
-        }
-        self.test = (end, within);
-        within
     }
 
     fn frame(&self) -> &Frame {
@@ -309,23 +382,11 @@ impl Scanner<'_> {
         let passed = self.text[self.at..].chars().take(characters);
         self.at += passed.map(char::len_utf8).sum::<usize>();
     }
+}
 
-    fn enter(&mut self, frame: Frame, characters: usize) {
-        self.skip(characters);
-        if matches!(frame, Frame::Commands | Frame::Backticks) {
-            self.current().push("");
-            self.commands.push(Command::default());
-        }
-        self.frames.push(frame);
-    }
-
-    /// Leaves the innermost frame by the one character that closes it.
-    fn leave(&mut self) {
-        self.skip(1);
-        if let Some(Frame::Commands | Frame::Backticks) = self.frames.pop() {
-            self.end_command(false);
-            self.commands.pop();
-        }
+impl Frame {
+    fn has_commands(&self) -> bool {
+        matches!(self, Self::Commands | Self::Subshell | Self::Array | Self::Backticks)
     }
 }
 

@@ -49,8 +49,8 @@ fn command(config: &Value, value: &str) -> Option<String> {
     let mut scope =
         Scope { secrets: [("key".to_owned(), json!(value))].into_iter().collect(), ..SCOPE.clone() };
     scope.inputs.insert("v".to_owned(), json!(value));
-    drop(TaskType::of(TaskKind::Bash).render(config, &scope));
-    let rendered = TaskType::of(TaskKind::Python).render(config, &scope).ok()?;
+    drop(TaskType::of(&TaskKind::Bash).render(config, &scope));
+    let rendered = TaskType::of(&TaskKind::Python).render(config, &scope).ok()?;
     assert_eq!(rendered["code"], config["code"], "code stays as it is");
     rendered["command"].as_str().map(str::to_owned)
 }

@@ -42,6 +42,6 @@ fn template(source: &str) {
         Ok(value) => assert!(value["url"].to_string().len() <= 8 * MAX_RENDERED),
         Err(error) => assert!(!error.to_string().contains("hush"), "{error}"),
     }
-    drop(TaskType::of(TaskKind::Http).render(&config, &SCOPE));
+    drop(TaskType::of(&TaskKind::Http).render(&config, &SCOPE));
     drop(secrets_of(&config));
 }

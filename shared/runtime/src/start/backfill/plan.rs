@@ -10,7 +10,7 @@ use model::{BackfillId, Catchup, Instant, RunId, RunState, Schedule, TenantId, W
 use serde_json::Map;
 use store::{BackfillDate, BackfillRecord, BackfillState, DateStep, Rerun, RunFilter};
 
-use super::LOOK;
+use super::RECHECK_AFTER;
 use crate::{Backfills, Error, Result};
 
 /// No backfill has more dates.
@@ -97,7 +97,7 @@ impl Backfills<'_> {
             created_by: new.by.clone(),
             finished_at: None,
             cancelled_by: None,
-            due_at: Some(now + LOOK),
+            due_at: Some(now + RECHECK_AFTER),
             problem: None,
             revision: 0,
         };
@@ -123,7 +123,7 @@ impl Backfills<'_> {
         }
         let mut existing =
             self.runtime.store.runs_of_dates(tenant, &record.workflow, &record.schedule, from, to).await?;
-        // In order, so that a long backfill is not looked through once for each of its runs.
+        // In order, so that a long backfill is not searched once for each of its runs.
         existing.retain(|date, _| all.binary_search(date).is_ok());
         let mut before = calendar.before(from);
         let mut dates = Vec::new();

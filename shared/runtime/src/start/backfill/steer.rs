@@ -5,7 +5,7 @@ use engine::Command;
 use model::{BackfillId, RunState};
 use store::{BackfillDate, BackfillRecord, BackfillState, DateStep};
 
-use super::LOOK;
+use super::RECHECK_AFTER;
 use crate::{Backfills, Result};
 
 /// How often a change is tried while others change the same backfill.
@@ -17,7 +17,7 @@ const STRAGGLERS: TimeDelta = TimeDelta::minutes(10);
 /// States of runs that have not ended.
 const UNFINISHED: [RunState; 4] = [RunState::Queued, RunState::Running, RunState::Paused, RunState::Stalled];
 
-/// What someone wants of a backfill.
+/// What to do with a backfill.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Steer {
     /// Begin no more runs; active ones go on.
@@ -29,7 +29,7 @@ pub enum Steer {
 }
 
 impl Backfills<'_> {
-    /// Does what someone wants of a backfill. Returns whether it could be done; none if there is no such backfill.
+    /// Pauses, resumes or cancels a backfill. Returns whether it could be done; none if there is no such backfill.
     pub async fn steer(self, id: BackfillId, steer: Steer, actor: &str) -> Result<Option<bool>> {
         use BackfillState as S;
         let now = self.runtime.clock.now();
@@ -37,8 +37,10 @@ impl Backfills<'_> {
             let (state, due_at, finished_at) = match (steer, record.state) {
                 // The sweep ends its runs, should this process end before it does.
                 (Steer::Pause, S::Running) => (S::Paused, None, None),
-                (Steer::Resume, S::Paused | S::Cancelled) => (S::Running, Some(now + LOOK), None),
-                (Steer::Cancel, S::Running | S::Paused) => (S::Cancelled, Some(now + LOOK), Some(now)),
+                (Steer::Resume, S::Paused | S::Cancelled) => (S::Running, Some(now + RECHECK_AFTER), None),
+                (Steer::Cancel, S::Running | S::Paused) => {
+                    (S::Cancelled, Some(now + RECHECK_AFTER), Some(now))
+                }
                 _ => return record,
             };
             let cancelled_by = (steer == Steer::Cancel).then(|| actor.to_owned());
@@ -81,7 +83,7 @@ impl Backfills<'_> {
                 self.runtime.settle(run, cancel).await?;
             }
         }
-        // Somebody may have been about to make a run when it was cancelled: they end it themselves, if they live.
+        // A process may have been about to create a run when it was cancelled: it ends the run itself, unless it dies.
         let over = record.finished_at.is_none_or(|at| at + STRAGGLERS <= self.runtime.clock.now());
         if over || self.runtime.store.backfill_turn(id, 1).await?.active == 0 {
             self.change_backfill(id, |record| match record.state {

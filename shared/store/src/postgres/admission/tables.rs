@@ -8,8 +8,9 @@ use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 use uuid::Uuid;
 
-use crate::postgres::columns::array;
+use crate::postgres::columns::{SLOT_WAITERS, array, bind_rows};
 use crate::postgres::rows::{self, column, int, number};
+use crate::postgres::statements::UPSERT_SLOT_WAITERS;
 use crate::{Result, normal};
 
 pub(super) async fn find<'l>(
@@ -157,7 +158,7 @@ pub(in crate::postgres) fn weight(row: &PgRow) -> Result<Weight> {
 }
 
 fn nil_for_live(group: FairnessGroup) -> Uuid {
-    group.backfill.map_or(Uuid::nil(), |backfill| backfill.0)
+    rows::backfill_or_nil(group.backfill)
 }
 
 pub(super) async fn delete(connection: &mut PgConnection, removed: &[TaskKey]) -> Result<()> {
@@ -205,25 +206,8 @@ pub(super) async fn write(connection: &mut PgConnection, changes: &SlotChanges) 
 }
 
 async fn write_waiters(connection: &mut PgConnection, rows: &[Waiter]) -> Result<()> {
-    let needs = |row: &Waiter| {
-        let needs: Vec<String> = row.needs.iter().map(i32::to_string).collect();
-        format!("{{{}}}", needs.join(","))
-    };
-    sqlx::query(include_str!("../../../queries/upsert_slot_waiters.sql"))
-        .bind(column(rows, |row| row.key.run.0))
-        .bind(column(rows, |row| int(row.key.task.0)))
-        .bind(column(rows, |row| int(row.attempt)))
-        .bind(column(rows, |row| row.group.tenant.0))
-        .bind(column(rows, |row| nil_for_live(row.group)))
-        .bind(column(rows, |row| row.limit()))
-        .bind(column(rows, |row| int(row.step as u32)))
-        .bind(column(rows, |row| needs(row)))
-        .bind(column(rows, |row| row.id))
-        .bind(column(rows, |row| row.rank))
-        .bind(column(rows, |row| row.since))
-        .bind(column(rows, |row| row.granted_at))
-        .execute(connection)
-        .await?;
+    let upsert = sqlx::query(UPSERT_SLOT_WAITERS.as_str());
+    bind_rows(upsert, SLOT_WAITERS, rows).execute(connection).await?;
     Ok(())
 }
 

@@ -1,0 +1,85 @@
+//! Long tasks: the deploys that they outlive, and where they resume after one that stops their worker.
+
+use testkit::eventually;
+
+use super::{Place, WAIT, runs, task};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_task_runs_on_while_its_server_is_replaced_twice() {
+    let place = Place::new("wait", WAIT);
+    let mut dev = place.project.dev();
+    let port = dev.url.rsplit(':').next().unwrap().to_owned();
+    let worker = place.worker("w", &[]);
+    let run = place.trigger("wait");
+    runs(&dev, &run, 1).await;
+    for _ in 0..2 {
+        let last_seen = heartbeat(&dev).await;
+        assert!(tokio::task::block_in_place(|| dev.stops_on_request()));
+        dev = place.project.dev_at(&port);
+        eventually("the worker finds the new server", async || {
+            (heartbeat(&dev).await != last_seen).then_some(())
+        })
+        .await;
+        runs(&dev, &run, 1).await;
+    }
+    tokio::task::block_in_place(|| place.go("late"));
+    place.project.ask(&["run", "watch", &run]);
+    let task = task(&dev, &run, "wait").await;
+    assert_eq!((&task["attempt"], &task["output"]), (&1.into(), &"late".into()), "{}", worker.log());
+}
+
+/// When the worker was seen last.
+async fn heartbeat(dev: &crate::project::Dev) -> serde_json::Value {
+    let workers = dev.get("/workers").await;
+    let items = workers["items"].as_array().unwrap();
+    let remote = items.iter().find(|worker| worker["queue"] == "remote");
+    remote.map(|worker| worker["heartbeat_at"].clone()).unwrap_or_default()
+}
+
+/// Its program says that it has begun, saves its phase when it is asked to stop, and otherwise reads a word.
+const PHASES: &str = r#"
+name: wait
+inputs: {folder: {type: string}}
+tasks:
+  - name: wait
+    type: python
+    queue: remote
+    idempotent: false
+    config:
+      env: {FOLDER: "{{ inputs.folder }}"}
+      code: |
+        import json, os, signal, sys
+        folder = os.environ["FOLDER"]
+        checkpoint = json.load(open(os.environ["EBB_INPUT"])).get("checkpoint") or {"phase": "split"}
+        def save(*_):
+            with open(os.environ["EBB_MESSAGES"], "a") as messages:
+                messages.write(json.dumps({"checkpoint": {"phase": "merge", "state": {"tile": 7}}}) + "\n")
+            sys.exit(1)
+        signal.signal(signal.SIGTERM, save)
+        open(os.path.join(folder, "began-" + checkpoint["phase"]), "w").close()
+        word = open(os.path.join(folder, "pipe")).read().strip()
+        json.dump({"word": word, "from": checkpoint}, open(os.environ["EBB_OUTPUT"], "w"))
+"#;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_task_that_saves_a_checkpoint_when_its_worker_stops_resumes_at_its_phase() {
+    let place = Place::new("wait", PHASES);
+    let dev = place.project.dev();
+    let began = async |phase: &str| {
+        let file = place.folder.path().join(format!("began-{phase}"));
+        eventually(&format!("the phase {phase} begins"), async || file.exists().then_some(())).await;
+    };
+    let mut worker = place.worker("w", &["--grace", "0"]);
+    let run = place.trigger("wait");
+    began("split").await;
+    worker.terminate();
+    assert!(tokio::task::block_in_place(|| worker.ended()).success(), "{}", worker.log());
+    let _next = place.worker("next", &[]);
+    began("merge").await;
+    tokio::task::block_in_place(|| place.go("done"));
+    place.project.ask(&["run", "watch", &run]);
+    let task = task(&dev, &run, "wait").await;
+    let from = serde_json::json!({"phase": "merge", "state": {"tile": 7}});
+    assert_eq!((&task["attempt"], &task["output"]["from"]), (&2.into(), &from));
+    assert_eq!(task["output"]["word"], "done");
+}

@@ -16,6 +16,7 @@ mod workflows;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use accounts::Accounts;
 use anyhow::Context;
@@ -28,7 +29,7 @@ use host::metrics::Exporter;
 use host::{App, Connected, EgressPolicy, Operations, Secrets, ShutdownSignal};
 use model::Clock;
 use runtime::Runtime;
-use store::Postgres;
+use store::{Connections, Postgres};
 use tokio::net::TcpListener;
 
 use database::Database;
@@ -41,6 +42,10 @@ pub use separate_processes::SeparateProcesses;
 
 /// The maximum number of database connections: enough for the cores of a small machine, and few for Postgres.
 pub const CONNECTIONS: u32 = 6;
+
+/// How long a request waits for a connection: as long as it may take at all. On one machine no other instance would serve it
+/// sooner.
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Shorter than in production, so that a cancelled attempt stops sooner.
 const HEARTBEAT_INTERVAL: TimeDelta = TimeDelta::seconds(2);
@@ -110,6 +115,11 @@ fn egress_allowed(environment: &Environment) -> String {
     ["0.0.0.0/0,::/0", environment.get("EBB_EGRESS_ALLOW").unwrap_or_default()].join(",")
 }
 
+/// The connections of the only process.
+fn connections() -> Connections {
+    Connections { acquire_timeout: ACQUIRE_TIMEOUT, ..Connections::at_most(CONNECTIONS) }
+}
+
 /// The admin may use the operator endpoints, and the metrics include the load in the store.
 fn operations(environment: &Environment, issuer: &LocalIssuer) -> Operations {
     let token = environment.get("EBB_OPERATIONS_TOKEN").map(str::to_owned);
@@ -165,7 +175,7 @@ impl Dev {
         let url = format!("http://{}", listener.local_addr()?);
         let embedded = Database::open(args.database_url.as_deref(), &folder).await?;
         Postgres::migrate(embedded.url()).await.context("cannot migrate the database")?;
-        let store = Postgres::connect(embedded.url(), CONNECTIONS).await?;
+        let store = Postgres::open(embedded.url(), None, connections()).await?;
         let (database, accounts) = (read::Database::new(&store), Accounts::new(&store));
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let issuer = LocalIssuer::open(&folder, &url)?;

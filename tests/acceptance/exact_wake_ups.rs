@@ -15,7 +15,7 @@ use runtime::Runtime;
 use sqlx::{Connection, PgConnection};
 use store::{Connections, Postgres};
 use sweep::Sweep;
-use testkit::{CloudTasksServer, Database, ManualClock, eventually};
+use testkit::{CloudTasksServer, DEADLINE, Database, ManualClock, eventually};
 use tracing_subscriber::layer::SubscriberExt;
 
 use crate::timers::Statements;
@@ -47,7 +47,11 @@ impl Cloud {
     async fn start() -> Self {
         let clock = ManualClock::at("2027-01-15T09:00:30.25Z");
         let database = testkit::migrated(Postgres::migrate).await;
-        let connections = Connections { max: 4, idle_timeout: Duration::from_secs(1) };
+        let connections = Connections {
+            idle_timeout: Duration::from_secs(1),
+            acquire_timeout: DEADLINE,
+            ..Connections::at_most(4)
+        };
         let store = Postgres::open(&database.url, None, connections).await.unwrap();
         let broker = Broker::new(Arc::new(clock.clone()), ISSUER.clone(), PUSHER, Faults::default());
         let runtime = Runtime::new(Arc::new(store), Arc::new(broker.clone()), Arc::new(clock.clone()));

@@ -26,7 +26,7 @@ async fn filter_after(process: &FunctionProcess, path: &str) -> String {
 async fn instances_follow_the_filter_of_their_function_until_it_expires_or_is_reset() {
     let program = build().await;
     let database = testkit::migrated(Postgres::migrate).await;
-    let accounts = Accounts::new(&Postgres::connect(&database.url, 1).await.unwrap());
+    let accounts = Accounts::new(&testkit::connect(&database, 1).await);
     let now = SystemClock.now();
     for (function, hours) in [("evaluate", 1), ("sweep", 1), ("execute", -1)] {
         let (filter, until) = (FILTER.to_owned(), now + TimeDelta::hours(hours));

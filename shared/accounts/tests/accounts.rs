@@ -33,7 +33,8 @@ async fn world() -> World {
 
 /// Another instance, which remembers nothing yet.
 async fn connect(url: &str) -> Accounts {
-    Accounts::new(&Postgres::connect(url, 5).await.unwrap())
+    let connections = Connections { acquire_timeout: testkit::DEADLINE, ..Connections::at_most(5) };
+    Accounts::new(&Postgres::open(url, None, connections).await.unwrap())
 }
 
 fn at(second: i64) -> Instant {

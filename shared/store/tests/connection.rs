@@ -2,6 +2,8 @@
 
 extern crate ebbflow_store as store;
 
+use std::time::Duration;
+
 use model::TenantId;
 use sqlx::{ConnectOptions, Connection, PgConnection};
 use store::{Connections, DeadLetters, Error, Postgres, Slots, Transactions};
@@ -10,8 +12,19 @@ use store::{Connections, DeadLetters, Error, Postgres, Slots, Transactions};
 async fn a_database_that_is_not_there_is_unavailable() {
     // Port 1 is never listened on.
     let url = "postgres://nobody@127.0.0.1:1/nothing";
-    assert!(matches!(Postgres::connect(url, 1).await, Err(Error::Unavailable(_))));
+    let connections = Connections { acquire_timeout: Duration::from_millis(1), ..Connections::at_most(1) };
+    assert!(matches!(Postgres::open(url, None, connections).await, Err(Error::Unavailable(_))));
     assert!(matches!(Postgres::migrate(url).await, Err(Error::Unavailable(_))));
+}
+
+#[tokio::test]
+async fn a_caller_waits_for_a_connection_as_long_as_configured() {
+    let database = testkit::migrated(Postgres::migrate).await;
+    let configured = Connections { acquire_timeout: Duration::from_secs(300), ..Connections::at_most(1) };
+    for (connections, seconds) in [(configured, 300), (Connections::at_most(1), 5)] {
+        let store = Postgres::open(&database.url, None, connections).await.unwrap();
+        assert_eq!(store.pool().options().get_acquire_timeout(), Duration::from_secs(seconds));
+    }
 }
 
 #[tokio::test]
@@ -33,8 +46,7 @@ async fn a_database_that_was_never_migrated_refuses() {
 
 #[tokio::test]
 async fn a_connection_that_the_server_closed_is_replaced() {
-    let database = testkit::database().await;
-    Postgres::migrate(&database.url).await.unwrap();
+    let database = testkit::migrated(Postgres::migrate).await;
     let store = Postgres::connect(&database.url, 1).await.unwrap();
     store.ping().await.unwrap();
 
@@ -48,9 +60,8 @@ async fn a_connection_that_the_server_closed_is_replaced() {
 
 #[tokio::test]
 async fn a_user_connects_once_it_may_assume_the_owner_and_passwords_may_change() {
-    let database = testkit::database().await;
+    let database = testkit::migrated(Postgres::migrate).await;
     let name = format!("trigger-{}@project.iam", uuid::Uuid::now_v7());
-    Postgres::migrate(&database.url).await.unwrap();
     let mut superuser = PgConnection::connect(&database.url).await.unwrap();
     let create = format!("create role \"{name}\" login");
     sqlx::query(sqlx::AssertSqlSafe(create)).execute(&mut superuser).await.unwrap();
@@ -70,8 +81,7 @@ async fn a_user_connects_once_it_may_assume_the_owner_and_passwords_may_change()
 
 #[tokio::test]
 async fn a_caller_that_gives_up_at_any_point_leaves_nothing_open_on_the_connection() {
-    let database = testkit::database().await;
-    Postgres::migrate(&database.url).await.unwrap();
+    let database = testkit::migrated(Postgres::migrate).await;
     let store = Postgres::connect(&database.url, 1).await.unwrap();
     let mut operator = PgConnection::connect(&database.url).await.unwrap();
     for polls in 0..30 {

@@ -44,8 +44,7 @@ fn at() -> Instant {
 
 /// A database with a row of tenant 1 and one of tenant 2 in tables that lead to all the others.
 async fn two_tenants() -> (testkit::Database, Postgres, TenantId, PgConnection) {
-    let database = testkit::database().await;
-    Postgres::migrate(&database.url).await.unwrap();
+    let database = testkit::migrated(Postgres::migrate).await;
     let store = Postgres::connect(&database.url, 2).await.unwrap();
     let other = store.tenant("other", at()).await.unwrap();
     let mut connection = PgConnection::connect(&database.url).await.unwrap();

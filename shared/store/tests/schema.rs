@@ -26,8 +26,7 @@ async fn migrating_from_several_processes_at_once_is_safe() {
 
 #[tokio::test]
 async fn every_statement_fits_the_schema() {
-    let database = testkit::database().await;
-    Postgres::migrate(&database.url).await.unwrap();
+    let database = testkit::migrated(Postgres::migrate).await;
     let mut connection = PgConnection::connect(&database.url).await.unwrap();
     for entry in fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/queries")).unwrap() {
         let path = entry.unwrap().path();
@@ -46,8 +45,7 @@ async fn every_statement_fits_the_schema() {
 
 #[tokio::test]
 async fn the_schema_knows_the_states_of_the_model_and_no_others() {
-    let database = testkit::database().await;
-    Postgres::migrate(&database.url).await.unwrap();
+    let database = testkit::migrated(Postgres::migrate).await;
     let mut connection = PgConnection::connect(&database.url).await.unwrap();
     let expected = [
         ("a_run_is_in_a_known_state", RunState::ALL.map(RunState::name).to_vec()),
@@ -69,8 +67,7 @@ async fn the_schema_knows_the_states_of_the_model_and_no_others() {
 
 #[tokio::test]
 async fn the_schema_and_the_model_agree_on_which_runs_only_wait() {
-    let database = testkit::database().await;
-    Postgres::migrate(&database.url).await.unwrap();
+    let database = testkit::migrated(Postgres::migrate).await;
     let mut connection = PgConnection::connect(&database.url).await.unwrap();
     let states = 0..TaskState::ALL.len();
     for (one, other) in states.clone().flat_map(|one| states.clone().map(move |other| (one, other))) {
@@ -88,8 +85,7 @@ async fn the_schema_and_the_model_agree_on_which_runs_only_wait() {
 
 #[tokio::test]
 async fn the_audit_log_cannot_be_rewritten() {
-    let database = testkit::database().await;
-    Postgres::migrate(&database.url).await.unwrap();
+    let database = testkit::migrated(Postgres::migrate).await;
     let mut connection = PgConnection::connect(&database.url).await.unwrap();
     let note = "insert into audit_entries (tenant, at, actor, action, target, status) values (1, 'epoch', 'ada', 'x', '/x', 200)";
     connection.execute(note).await.unwrap();

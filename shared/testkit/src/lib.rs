@@ -38,4 +38,4 @@ pub use definition::{compile, definition, run_requested, start_run};
 #[cfg(feature = "world")]
 pub use fake_bus::{HangingBus, RecordingBus, SilentBus};
 #[cfg(feature = "world")]
-pub use world::World;
+pub use world::{World, connect};

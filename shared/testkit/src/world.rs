@@ -12,11 +12,11 @@ use model::{Clock, Event, Instant, RunId, TaskIndex, TenantId, VersionId, Workfl
 use runtime::{Runtime, Settings, Settled, StartRun};
 use serde_json::Value;
 use store::{
-    DeadLetter, DeadLetterFilter, Memory, NewVersion, Postgres, Registered, RunFilter, RunRecord, Store,
-    TaskRecord,
+    Connections, DeadLetter, DeadLetterFilter, Memory, NewVersion, Postgres, Registered, RunFilter,
+    RunRecord, Store, TaskRecord,
 };
 
-use crate::{Database, ManualClock, SilentBus, compile, definition, migrated, start_run};
+use crate::{DEADLINE, Database, ManualClock, SilentBus, compile, definition, migrated, start_run};
 
 /// Several worlds share one server, whose connections are limited.
 const CONNECTIONS: u32 = 8;
@@ -236,6 +236,12 @@ fn runtime(
     Arc::new(Runtime::new(store, Arc::new(bus.clone()), Arc::new(clock.clone())))
 }
 
-async fn connect(database: &Database, connections: u32) -> Postgres {
-    Postgres::connect(&database.url, connections).await.expect("the database of a test is there")
+/// Connects to the database of a test with at most `max` connections. However busy the machine is, a caller that waits for
+/// one gets it.
+///
+/// # Panics
+/// If the database cannot be reached.
+pub async fn connect(database: &Database, max: u32) -> Postgres {
+    let connections = Connections { acquire_timeout: DEADLINE, ..Connections::at_most(max) };
+    Postgres::open(&database.url, None, connections).await.expect("the database of a test is there")
 }

@@ -45,7 +45,8 @@ impl Reader<'_> {
         if idle_seconds == 0 {
             self.problems.push("EBB_DATABASE_IDLE_SECONDS must be at least 1".into());
         }
-        Connections { max, idle_timeout: Duration::from_secs(idle_seconds.into()) }
+        let idle_timeout = Duration::from_secs(idle_seconds.into());
+        Connections { idle_timeout, ..Connections::at_most(max) }
     }
 
     pub(super) fn request_seconds(&mut self) -> Option<u32> {
@@ -110,7 +111,10 @@ mod tests {
         assert_eq!(read(&BASE).unwrap().database_connections, Connections::at_most(5));
         let given = [("EBB_DATABASE_CONNECTIONS", "7"), ("EBB_DATABASE_IDLE_SECONDS", "3")];
         let read_given = read(&[&BASE[..], &given].concat()).unwrap().database_connections;
-        assert_eq!(read_given, Connections { max: 7, idle_timeout: Duration::from_secs(3) });
+        assert_eq!(
+            read_given,
+            Connections { idle_timeout: Duration::from_secs(3), ..Connections::at_most(7) }
+        );
         let problems = read(&[&BASE[..], &[("EBB_DATABASE_IDLE_SECONDS", "0")]].concat()).unwrap_err();
         assert!(problems.to_string().contains("EBB_DATABASE_IDLE_SECONDS"), "{problems}");
     }

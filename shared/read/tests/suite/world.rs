@@ -9,7 +9,7 @@ use language::{FileKind, SourceFile};
 use model::{Instant, Message, RunId, TenantId};
 use read::{Database, Reader};
 use runtime::{Origin, Runtime, StartRun};
-use store::{Postgres, Tenants};
+use store::{Connections, Postgres, Tenants};
 
 struct Mute;
 
@@ -36,7 +36,8 @@ pub(crate) struct World {
 impl World {
     pub(crate) async fn new() -> Self {
         let postgres = testkit::migrated(Postgres::migrate).await;
-        let store = Postgres::connect(&postgres.url, 5).await.unwrap();
+        let connections = Connections { acquire_timeout: testkit::DEADLINE, ..Connections::at_most(5) };
+        let store = Postgres::open(&postgres.url, None, connections).await.unwrap();
         let other = store.tenant("other", Instant::UNIX_EPOCH).await.unwrap();
         let database = Database::new(&store);
         let runtime = Runtime::new(Arc::new(store.clone()), Arc::new(Mute), Arc::new(SystemClock));

@@ -8,9 +8,6 @@ use sqlx::{ConnectOptions, Connection, Executor};
 use super::{MIGRATIONS, Postgres};
 use crate::{Error, Result};
 
-/// How long a caller waits for a connection before the store counts as away.
-const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
-
 /// A connection that was used within this time is taken to be alive without asking.
 const PING_AFTER: Duration = Duration::from_secs(30);
 
@@ -39,22 +36,27 @@ const SETTINGS: [(&str, &str); 7] = [
     ("jit", "off"),
 ];
 
-/// How many connections a process opens, and how long it keeps them.
+/// How many connections a process opens, how long it keeps them, and how long a caller waits for one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Connections {
     /// The maximum number of open connections.
     pub max: u32,
     /// A connection that is unused for this long is closed: idle functions keep no database awake.
     pub idle_timeout: Duration,
+    /// A caller that has waited for a connection this long gets [`Error::Unavailable`](crate::Error::Unavailable).
+    pub acquire_timeout: Duration,
 }
 
 impl Connections {
     /// How long an unused connection stays open by default.
     pub const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
-    /// At most this number of connections, with the default timeout.
+    /// How long a caller waits for a connection by default.
+    const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
+
+    /// At most this number of connections, with the default timeouts.
     pub const fn at_most(max: u32) -> Self {
-        Self { max, idle_timeout: Self::IDLE_TIMEOUT }
+        Self { max, idle_timeout: Self::IDLE_TIMEOUT, acquire_timeout: Self::ACQUIRE_TIMEOUT }
     }
 }
 
@@ -86,7 +88,7 @@ impl Postgres {
     async fn connect_with(options: PgConnectOptions, connections: Connections) -> Result<Self> {
         let pool = PgPoolOptions::new()
             .max_connections(connections.max)
-            .acquire_timeout(ACQUIRE_TIMEOUT)
+            .acquire_timeout(connections.acquire_timeout)
             .idle_timeout(connections.idle_timeout)
             .test_before_acquire(false)
             .before_acquire(|connection, usage| {

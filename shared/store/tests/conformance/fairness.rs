@@ -20,7 +20,7 @@ async fn arrivals(store: &Subject, crowds: Vec<Vec<SlotRequest>>, most: usize) -
 
 #[tokio::test]
 async fn one_task_behind_ten_thousand_comes_within_a_round() {
-    let database = testkit::database().await;
+    let database = testkit::migrated(store::Postgres::migrate).await;
     let store = crate::postgres(&database.url).await;
     let other = store.tenant("other", at(0)).await.unwrap();
     let order = arrivals(&store, vec![crowd(TENANT, 1_000, 10_000), crowd(other, 1, 1)], 4).await;
@@ -31,7 +31,7 @@ async fn one_task_behind_ten_thousand_comes_within_a_round() {
 /// The tasks that leave are the first of their tenant, and then those in the middle of its part of the wait queue.
 #[tokio::test]
 async fn ten_thousand_tasks_that_are_cancelled_cost_their_tenant_no_turn() {
-    let database = testkit::database().await;
+    let database = testkit::migrated(store::Postgres::migrate).await;
     let store = crate::postgres(&database.url).await;
     let other = store.tenant("other", at(0)).await.unwrap();
     let (many, patient) = (crowd(TENANT, 1_000, 10_000), crowd(other, 100_000, 5_000));
@@ -57,7 +57,7 @@ async fn ten_thousand_tasks_that_are_cancelled_cost_their_tenant_no_turn() {
 
 #[tokio::test]
 async fn a_group_that_comes_back_gets_no_turn_in_a_round_that_has_passed() {
-    let database = testkit::database().await;
+    let database = testkit::migrated(store::Postgres::migrate).await;
     let store = crate::postgres(&database.url).await;
     let other = store.tenant("other", at(0)).await.unwrap();
     let patient = crowd(other, 1, 10);
@@ -73,7 +73,7 @@ async fn a_group_that_comes_back_gets_no_turn_in_a_round_that_has_passed() {
 
 #[tokio::test]
 async fn weights_of_three_to_one_give_three_to_one_within_two_percent() {
-    let database = testkit::database().await;
+    let database = testkit::migrated(store::Postgres::migrate).await;
     let store = crate::postgres(&database.url).await;
     let heavy = store.tenant("heavy", at(0)).await.unwrap();
     store.set_weight(heavy, 3).await.unwrap();
@@ -84,7 +84,7 @@ async fn weights_of_three_to_one_give_three_to_one_within_two_percent() {
 
 #[tokio::test]
 async fn a_thousand_tenants_among_a_hundred_thousand_tasks_of_one_all_come_soon() {
-    let database = testkit::database().await;
+    let database = testkit::migrated(store::Postgres::migrate).await;
     let store = crate::postgres(&database.url).await;
     let mut crowds = vec![crowd(TENANT, 1_000_000, 100_000)];
     let mut small = Vec::new();

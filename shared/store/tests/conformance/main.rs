@@ -32,14 +32,14 @@ extern crate ebbflow_store as store;
 
 use std::sync::Arc;
 
-use store::{Memory, Postgres, Store};
+use store::{Connections, Memory, Postgres, Store};
 
 /// The store that a claim is about.
 type Subject = Arc<dyn Store>;
 
 async fn postgres(url: &str) -> Subject {
-    Postgres::migrate(url).await.unwrap();
-    Arc::new(Postgres::connect(url, 5).await.unwrap())
+    let connections = Connections { acquire_timeout: testkit::DEADLINE, ..Connections::at_most(5) };
+    Arc::new(Postgres::open(url, None, connections).await.unwrap())
 }
 
 /// Makes each claim a test of each store. A claim that is written and not listed is dead code and denied.
@@ -58,7 +58,7 @@ macro_rules! claims {
             mod $topic {$(
                 #[tokio::test]
                 async fn $claim() {
-                    let database = testkit::database().await;
+                    let database = testkit::migrated(crate::Postgres::migrate).await;
                     crate::$topic::$claim(crate::postgres(&database.url).await).await;
                 }
             )*}

@@ -9,7 +9,7 @@ use futures::future::join_all;
 use model::message::TaskResult;
 use model::{Failure, RunId};
 use serde_json::{Value, json};
-use testkit::within_deadline;
+use testkit::{peak_memory, within_deadline};
 
 use crate::processes::serve;
 use crate::world::{ISSUER, PUSHER};
@@ -26,13 +26,6 @@ const CLIENTS: usize = 100;
 
 /// The most memory that the process may take, in bytes.
 const MAX_MEMORY: u64 = 150 * 1024 * 1024;
-
-/// The most memory that a process ever had, in bytes.
-fn peak_memory(process: u32) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
-}
 
 /// Letters without a pattern: the database must send them as they are, since it compresses only what is repeated.
 fn value(number: usize) -> String {

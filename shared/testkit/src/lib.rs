@@ -1,6 +1,7 @@
 //! What tests share: a Postgres of their own, Google's emulator where it is installed, a clock they move, reserved ports,
 //! deadlines, and definitions in short notation. With the feature `world`: a runtime over all of it.
 
+mod alone;
 mod clock;
 mod cloud_sql;
 mod cloud_tasks;
@@ -20,6 +21,7 @@ mod fake_bus;
 #[cfg(feature = "world")]
 mod world;
 
+pub use alone::{peak_memory, runs_alone};
 pub use clock::ManualClock;
 pub use cloud_sql::{CloudSqlServer, CloudSqlState};
 pub use cloud_tasks::CloudTasksServer;

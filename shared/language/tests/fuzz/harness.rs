@@ -5,6 +5,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{LazyLock, mpsc};
 use std::thread;
@@ -21,6 +22,8 @@ const SLOWEST: Duration = Duration::from_secs(4);
 const HANGS: Duration = Duration::from_secs(60);
 /// What the process may have held at any time, in KiB.
 const MAX_MEMORY: u64 = 256 * 1024;
+/// The variable of a process that tries one target.
+const ALONE: &str = "EBB_TEST_ALONE";
 /// No text is longer.
 pub(crate) const MAX_BYTES: usize = 64 * 1024;
 /// What servers give a thread.
@@ -37,8 +40,21 @@ pub(crate) struct Target {
     pub(crate) check: fn(&[String], &mut Random),
 }
 
+/// Tries a target in a process of its own: the memory of others does not count, and one that overflows the stack or runs out
+/// of memory ends alone. `test` is the name of the calling test.
+pub(crate) fn fuzz(test: &str, target: &'static Target) {
+    if env::var_os(ALONE).is_some() {
+        return try_for_its_time(target);
+    }
+    let mut process = Command::new(env::current_exe().unwrap());
+    let output = process.args(["--exact", test, "--nocapture"]).env(ALONE, "1").output().unwrap();
+    let (told, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success() && told.contains("1 passed"), "{}\n{told}{error}", output.status);
+    println!("{told}");
+}
+
 /// Tries a target for as long as it is to be tried.
-pub(crate) fn fuzz(target: &'static Target) {
+fn try_for_its_time(target: &'static Target) {
     let seconds: f64 = setting("EBB_FUZZ_SECONDS").unwrap_or(3.0);
     let time = Duration::from_secs_f64(seconds * f64::from(target.share) / 100.0);
     let first = setting("EBB_SEED").unwrap_or(0);
@@ -143,7 +159,7 @@ fn failure(target: &Target, seed: u64, texts: &[String]) -> Result<Duration, Str
     }
     match (fastest > SLOWEST, peak().filter(|peak| *peak > MAX_MEMORY)) {
         (true, _) => Err(format!("it takes {fastest:?}")),
-        (_, Some(peak)) => Err(format!("it or one tried beside it took {peak} KiB of memory")),
+        (_, Some(peak)) => Err(format!("it, or one tried before, took {peak} KiB of memory")),
         _ => Ok(fastest),
     }
 }

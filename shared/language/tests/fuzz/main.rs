@@ -24,30 +24,30 @@ use harness::fuzz;
 
 #[test]
 fn files_are_compiled_whatever_they_say() {
-    fuzz(&targets::files::TARGET);
+    fuzz("files_are_compiled_whatever_they_say", &targets::files::TARGET);
 }
 
 #[test]
 fn expressions_are_evaluated_whatever_they_say() {
-    fuzz(&targets::templates::EXPRESSIONS);
+    fuzz("expressions_are_evaluated_whatever_they_say", &targets::templates::EXPRESSIONS);
 }
 
 #[test]
 fn templates_are_rendered_whatever_they_say() {
-    fuzz(&targets::templates::TEMPLATES);
+    fuzz("templates_are_rendered_whatever_they_say", &targets::templates::TEMPLATES);
 }
 
 #[test]
 fn no_value_becomes_part_of_a_command_whatever_it_says() {
-    fuzz(&targets::commands::TARGET);
+    fuzz("no_value_becomes_part_of_a_command_whatever_it_says", &targets::commands::TARGET);
 }
 
 #[test]
 fn inputs_are_bound_whatever_is_given() {
-    fuzz(&targets::inputs::TARGET);
+    fuzz("inputs_are_bound_whatever_is_given", &targets::inputs::TARGET);
 }
 
 #[test]
 fn durations_and_schedules_are_read_whatever_they_say() {
-    fuzz(&targets::times::TARGET);
+    fuzz("durations_and_schedules_are_read_whatever_they_say", &targets::times::TARGET);
 }

@@ -20,6 +20,7 @@ fn main() -> ExitCode {
 }
 
 fn run() -> ExitCode {
+    host::limit_arenas();
     let Cli { shared, command } = Cli::parse();
     match command {
         // A function creates its own runtime.

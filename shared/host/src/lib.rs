@@ -1,5 +1,6 @@
 //! Shared by all functions: configuration, the server, telemetry, push requests and their responses, secrets and egress.
 
+mod allocator;
 mod app;
 mod body;
 pub mod config;
@@ -23,6 +24,7 @@ pub mod storage;
 pub mod telemetry;
 mod traces;
 
+pub use allocator::limit_arenas;
 pub use app::{App, Connected};
 pub use body::read_body;
 pub use bus::{WakeUps, envelope, wake_up};

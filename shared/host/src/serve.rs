@@ -17,7 +17,7 @@ use crate::app::StartError;
 use crate::config::Environment;
 use crate::metrics::{self, Exporter};
 use crate::starting::Gate;
-use crate::{Config, Connected, follow_log_filter, init_telemetry, listener, observe_request};
+use crate::{Config, Connected, follow_log_filter, init_telemetry, limit_arenas, listener, observe_request};
 
 /// How long work in progress may continue after SIGTERM, by default. Cloud Run kills the process two seconds later.
 pub const DEFAULT_GRACE_PERIOD: Duration = Duration::from_secs(8);
@@ -132,6 +132,7 @@ where
     F: Future<Output = Result<S, StartError>>,
     S: Into<Serving>,
 {
+    limit_arenas();
     let environment = Environment::of_process();
     init_telemetry(&environment);
     metrics::init();

@@ -1,23 +1,17 @@
 //! Files that are short and share something large: what they would come to is refused before it takes the memory.
 
-use std::env;
-use std::process::Command;
-
 use axum::http::{Method, StatusCode};
 use serde_json::{Value, json};
+use testkit::{peak_memory, runs_alone};
 
 use super::Growing;
 
-/// What the process may hold at any time, in KiB, with everything that the test itself needs: about 150 MiB. Written out, each
+/// What the process may hold at any time, in bytes, with everything that the test itself needs: about 150 MiB. Written out, each
 /// body comes to more than a gigabyte.
-const MAX_MEMORY: u64 = 512 * 1024;
+const MAX_MEMORY: u64 = 512 << 20;
 /// The size of what is shared, in bytes, and how often it is used: together gigabytes.
 const SHARED: usize = 400_000;
 const USES: usize = 8_000;
-
-/// The variable of the process in which the memory is measured: other tests would count, too.
-const ALONE: &str = "EBB_TEST_ALONE";
-const TEST: &str = "growth::expansion::short_files_do_not_take_gigabytes";
 
 fn file(kind: &str, path: &str, text: String) -> Value {
     json!({"kind": kind, "path": path, "text": text})
@@ -60,23 +54,12 @@ fn shapes() -> Vec<(&'static str, Vec<Value>)> {
     ]
 }
 
-/// The most memory that this process ever had, in KiB.
-fn peak() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-    line.trim().trim_end_matches(" kB").parse().unwrap()
-}
-
 #[tokio::test]
 async fn short_files_do_not_take_gigabytes() {
-    if env::var_os(ALONE).is_none() {
-        let mut alone = Command::new(env::current_exe().unwrap());
-        // With an arena for each thread, the peak depends on which threads happen to serve the requests.
-        let alone = alone.args(["--exact", TEST]).env(ALONE, "1").env("MALLOC_ARENA_MAX", "1").output().unwrap();
-        let said = String::from_utf8_lossy(&alone.stdout).into_owned();
-        assert!(alone.status.success() && said.contains("1 passed"), "{said}");
+    if !runs_alone("growth::expansion::short_files_do_not_take_gigabytes") {
         return;
     }
+    host::limit_arenas();
     let growing = Growing::new().await;
     for (what, files) in shapes() {
         let body = json!({ "files": files }).to_string();
@@ -87,7 +70,8 @@ async fn short_files_do_not_take_gigabytes() {
             let first = &answer.body["details"][0]["message"];
             let expected = "each use of something shared is written out, and with this one";
             assert!(first.as_str().is_some_and(|first| first.starts_with(expected)), "{what}: {first}");
-            assert!(peak() < MAX_MEMORY, "{what}: {path} took {} MiB", peak() / 1024);
+            let peak = peak_memory("self");
+            assert!(peak < MAX_MEMORY, "{what}: {path} took {} MiB", peak >> 20);
         }
     }
 }

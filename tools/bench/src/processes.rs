@@ -1,6 +1,6 @@
 //! The functions as they are deployed: several processes of each, behind a balancer.
 
-use std::net::TcpListener;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,6 +17,7 @@ use bus::local::{Broker, Faults};
 use bus::{Endpoint, Subscription, SystemClock};
 use model::{Clock, Topic};
 use serde_json::json;
+use tokio::net::TcpSocket;
 
 use ebb::client::Server;
 
@@ -26,7 +27,8 @@ const PUSH_AUDIENCE: &str = "ebbflow-push";
 const API_AUDIENCE: &str = "ebbflow-api";
 const ADMIN: &str = "admin@ebbflow.local";
 
-const READY_TIMEOUT: Duration = Duration::from_secs(20);
+/// A process that is not ready by then never will be.
+const READY_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// The functions, and the topic that is pushed to each.
 fn functions() -> [(&'static str, Topic); 4] {
@@ -50,6 +52,8 @@ pub(crate) struct Function {
     url: String,
     command: Command,
     process: Child,
+    /// Bound and not listening, so that no other process is given its port.
+    _port: TcpSocket,
     /// From its start until it was ready.
     pub(crate) took: Duration,
 }
@@ -68,7 +72,10 @@ impl Function {
     }
 
     async fn start(name: &'static str, database: &str, host: &str, settings: &[Setting]) -> Result<Self> {
-        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let socket = TcpSocket::new_v4()?;
+        socket.set_reuseaddr(true)?;
+        socket.bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
+        let port = socket.local_addr()?.port();
         let started = Instant::now();
         // As in the image, one program contains all functions.
         let mut command = Command::new(std::env::current_exe()?);
@@ -97,7 +104,7 @@ impl Function {
             .stderr(Stdio::null());
         let process = command.spawn().with_context(|| format!("cannot start {name}"))?;
         let url = format!("http://127.0.0.1:{port}");
-        let mut function = Self { name, url, command, process, took: READY_TIMEOUT };
+        let mut function = Self { name, url, command, process, _port: socket, took: READY_TIMEOUT };
         function.wait(started).await?;
         function.took = started.elapsed();
         Ok(function)

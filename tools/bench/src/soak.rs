@@ -29,7 +29,7 @@ const TOP_UP_INTERVAL: Duration = Duration::from_millis(100);
 /// The number of samples in a soak; at least a second is between two.
 const SAMPLES: u32 = 240;
 
-/// How long runs may take to end after the load, lost workers included.
+/// How long no run may end after the load, lost workers included.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// The processes of each function.
@@ -156,14 +156,17 @@ fn every(period: Duration) -> tokio::time::Interval {
 
 /// Waits until every run has ended. Cancels those that wait to be cancelled.
 async fn drain(world: &World, mix: &mut Mix) -> Result<()> {
-    let (started, mut ticks) = (Instant::now(), every(TOP_UP_INTERVAL));
+    let (mut fewest, mut last_end, mut ticks) = (i64::MAX, Instant::now(), every(TOP_UP_INTERVAL));
     loop {
         mix.top_up(world, 0).await?;
         let unfinished = world.database.unfinished_runs().await?;
         if unfinished == 0 && mix.is_idle() {
             return Ok(());
         }
-        if started.elapsed() > DRAIN_TIMEOUT {
+        if unfinished < fewest {
+            (fewest, last_end) = (unfinished, Instant::now());
+        }
+        if last_end.elapsed() > DRAIN_TIMEOUT {
             // They are counted as lost.
             return Ok(());
         }

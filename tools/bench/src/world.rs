@@ -16,7 +16,7 @@ use ebb::client::{self, Client};
 use ebb::dev::{BusKind, Dev, DevArgs};
 use embedded::{Options, Server};
 use indicatif::ProgressBar;
-use reqwest::header::HeaderMap;
+use reqwest::header::{HeaderMap, HeaderValue};
 use serde_json::{Map, Value};
 use store::Postgres;
 use tokio::time::interval;
@@ -29,6 +29,9 @@ use crate::workflows::{LEASED_QUEUE, Written};
 /// Settings that make the server count statements.
 const STATEMENT_SETTINGS: &[&str] =
     &["shared_preload_libraries=pg_stat_statements", "pg_stat_statements.max=1000"];
+
+/// The pause before a request that a busy server refused is repeated.
+const RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
@@ -205,6 +208,24 @@ impl World {
             let body = StartBody { inputs, ..StartBody::default() };
             let _: RunView = client.post(&["workflows", &workflow, "runs"], HeaderMap::new(), &body).await?;
             Ok(())
+        }
+    }
+
+    /// Starts a run without inputs: once, however often a busy server asks to repeat the request.
+    pub(crate) fn trigger_once(&self, workflow: &str) -> impl Future<Output = Result<()>> + Send + use<> {
+        let (client, workflow) = (self.client(), workflow.to_owned());
+        async move {
+            let key = HeaderValue::from_str(&uuid::Uuid::now_v7().to_string())?;
+            let headers = HeaderMap::from_iter([("idempotency-key".parse()?, key)]);
+            let (path, body) = (["workflows", &workflow, "runs"], StartBody::default());
+            let mut pauses = interval(RETRY_INTERVAL);
+            loop {
+                pauses.tick().await;
+                match client.post(&path, headers.clone(), &body).await {
+                    Err(client::Error::Rejected { status: 429 | 503, .. }) => {}
+                    started => return Ok(started.map(|_: RunView| ())?),
+                }
+            }
         }
     }
 

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
 use std::process::{Command, Output, Stdio};
+use std::sync::LazyLock;
 
 use serde_json::Value;
 
@@ -17,23 +18,36 @@ fn json(arguments: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
+/// One report of all scenarios: they share a server, and each has the machine for itself.
+fn report() -> &'static Value {
+    static REPORT: LazyLock<Value> = LazyLock::new(|| json(&[&["--quick"], &SCENARIOS[..]].concat()));
+    &REPORT
+}
+
+const SCENARIOS: [&str; 7] = ["chain", "leases", "containment", "python", "start", "pages", "crowd"];
+
+/// What the report says about a scenario.
+fn scenario(name: &str) -> &'static Value {
+    let mut all = report()["scenarios"].as_array().unwrap().iter();
+    all.find(|scenario| scenario["name"] == name).unwrap_or_else(|| panic!("{name}: {}", report()))
+}
+
 #[test]
-fn a_quick_bench_measures_the_machine_and_the_scenario() {
-    let report = json(&["--quick", "chain"]);
+fn a_quick_bench_measures_the_machine_and_the_scenarios() {
+    let report = report();
     for limit in ["commits_per_second", "rows_in_thousands_per_second"] {
         assert!(report["machine"][limit].as_f64().unwrap() > 0.0, "{limit}: {report}");
     }
-    let [chain] = report["scenarios"].as_array().unwrap().as_slice() else { panic!("{report}") };
-    let rate = &chain["figures"][0];
-    assert_eq!((&chain["name"], &rate["name"]), (&"chain".into(), &"tasks completed".into()));
+    assert_eq!(report["scenarios"].as_array().unwrap().len(), SCENARIOS.len(), "no others: {report}");
+    let rate = &scenario("chain")["figures"][0];
+    assert_eq!(rate["name"], "tasks completed");
     assert_eq!(rate["goal"]["at_least"], 10_000.0);
     assert!(rate["value"].as_f64().unwrap() > 0.0, "{rate}");
 }
 
 #[test]
 fn leases_are_measured_against_their_goals_and_show_what_they_cost() {
-    let report = json(&["--quick", "leases"]);
-    let leases = &report["scenarios"][0];
+    let (leases, report) = (scenario("leases"), report());
     let figures = leases["figures"].as_array().unwrap();
     let goal = |name: &str| {
         let figure = figures.iter().find(|figure| figure["name"] == name);
@@ -50,16 +64,14 @@ fn leases_are_measured_against_their_goals_and_show_what_they_cost() {
 
 #[test]
 fn containment_is_measured_against_programs_without_it() {
-    let report = json(&["--quick", "containment"]);
-    let ratio = &report["scenarios"][0]["figures"][0];
+    let (ratio, report) = (&scenario("containment")["figures"][0], report());
     assert_eq!(ratio["goal"]["at_most"], 1.3, "{report}");
     assert!(ratio["value"].as_f64().unwrap() > 0.0, "{report}");
 }
 
 #[test]
 fn packages_are_measured_or_the_reason_is_stated() {
-    let report = json(&["--quick", "python"]);
-    let python = &report["scenarios"][0];
+    let (python, report) = (scenario("python"), report());
     match python["figures"].as_array().unwrap().first() {
         Some(added) => assert_eq!(added["goal"]["at_most"], 30.0, "{report}"),
         None => assert!(python["notes"][0].as_str().unwrap().starts_with("not measured: "), "{report}"),
@@ -68,15 +80,13 @@ fn packages_are_measured_or_the_reason_is_stated() {
 
 #[test]
 fn processes_of_the_functions_start_and_are_measured() {
-    let report = json(&["--quick", "start"]);
-    let figures = report["scenarios"][0]["figures"].as_array().unwrap();
+    let (figures, report) = (scenario("start")["figures"].as_array().unwrap(), report());
     assert!(figures.iter().all(|figure| figure["value"].as_f64().unwrap() > 0.0), "{report}");
 }
 
 #[test]
 fn every_page_of_the_console_is_measured_against_its_goal() {
-    let report = json(&["--quick", "pages"]);
-    let figures = report["scenarios"][0]["figures"].as_array().unwrap();
+    let (figures, report) = (scenario("pages")["figures"].as_array().unwrap(), report());
     assert!(figures.len() > 30, "{report}");
     let (size, pages) = figures.split_last().unwrap();
     assert_eq!((&size["unit"], &size["met"]), (&"KB".into(), &true.into()), "{size}");
@@ -118,8 +128,7 @@ fn a_short_soak_loses_nothing_and_draws_its_curves() {
 
 #[test]
 fn a_crowd_of_strangers_costs_no_run_and_no_server_error() {
-    let report = json(&["--quick", "crowd"]);
-    let figures = report["scenarios"][0]["figures"].as_array().unwrap();
+    let (figures, report) = (scenario("crowd")["figures"].as_array().unwrap(), report());
     let value = |name: &str| {
         let figure = figures.iter().find(|figure| figure["name"] == name);
         figure.and_then(|figure| figure["value"].as_f64()).unwrap_or_else(|| panic!("{name}: {report}"))

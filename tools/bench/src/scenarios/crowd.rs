@@ -8,7 +8,6 @@ mod strangers;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use serde_json::Map;
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -59,6 +58,7 @@ pub(super) async fn run(bench: &Bench) -> Result<Outcome> {
     bench.progress("measuring crowd: together");
     let strangers = Strangers::arrive(world.server(), size).await?;
     let (together, memory) = start_runs(&world, size.span).await?;
+    strangers.wait_for_listeners(size.listeners).await;
     let seen = strangers.leave().await;
     let accepted = alone.len() + together.len();
     world.drain().await?;
@@ -73,6 +73,7 @@ pub(super) async fn run(bench: &Bench) -> Result<Outcome> {
         Figure::new("run accepted, p99, alone", alone.at(99), "ms"),
         Figure::new("runs accepted, all succeeded", accepted as f64, ""),
         Figure::new("server errors", seen.server_errors as f64, "").at_most(0.0),
+        Figure::new("requests refused with 503", seen.busy as f64, "").at_most(0.0),
         Figure::new("tokens rejected", per_second(seen.rejected), "/s")
             .at_least(f64::from(size.rejected) * MIN_RATE),
         Figure::new("tokens accepted", seen.believed as f64, "").at_most(0.0),
@@ -104,7 +105,7 @@ async fn start_runs(world: &World, span: Duration) -> Result<(Vec<f64>, Option<f
     let (started, mut posts, mut memory) = (Instant::now(), JoinSet::new(), None);
     while started.elapsed() < span {
         let due = ticks.tick().await.into_std();
-        let post = world.trigger("chain", Map::new());
+        let post = world.trigger_once("chain");
         posts.spawn(async move { post.await.map(|()| due.elapsed().as_secs_f64() * 1e3) });
         memory = memory.into_iter().chain(api.as_deref().and_then(usage::memory)).reduce(f64::max);
     }

@@ -27,7 +27,7 @@ const CANCELLED: &str = "soak-cancelled";
 const CANCEL_AFTER: Duration = Duration::from_secs(2);
 
 /// How long a request is repeated while the processes that should respond are being replaced.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// The pause before a request is repeated.
 const RETRY_INTERVAL: Duration = Duration::from_millis(100);
@@ -173,7 +173,7 @@ async fn repeat(
         let (client, sent) = (&clients[repeated % clients.len()], Instant::now());
         match client.post(path, headers.clone(), body).await {
             Ok(response) => return Ok((response, sent.elapsed().as_secs_f64() * 1e3, repeated as u64)),
-            Err(Error::Rejected { status, message, .. }) if status < 500 => {
+            Err(Error::Rejected { status, message, .. }) if status < 500 && status != 429 => {
                 anyhow::bail!("{path:?} was rejected with {status}: {message}")
             }
             Err(error) if begun.elapsed() > REQUEST_TIMEOUT => return Err(error.into()),

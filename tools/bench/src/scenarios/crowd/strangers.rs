@@ -8,6 +8,7 @@ use anyhow::Result;
 use ebb::client::Server;
 use futures::future::join_all;
 use reqwest::{Client, StatusCode};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -22,6 +23,9 @@ const SENDERS: u32 = 64;
 /// Connections that read lists, and that resume event streams, with forged cursors.
 const FORGERS: usize = 4;
 
+/// How long to wait for listeners that have received nothing yet.
+const LISTENERS_TIMEOUT: Duration = Duration::from_secs(300);
+
 /// A cursor of the event stream that asks for everything that ever happened.
 const BEGINNING: &str = "1:1:";
 
@@ -29,7 +33,7 @@ const BEGINNING: &str = "1:1:";
 #[derive(Default)]
 pub(super) struct Counters {
     stopped: AtomicBool,
-    listeners: AtomicU64,
+    listeners: watch::Sender<u64>,
     pub(super) slow_clients: AtomicU64,
     rejected: AtomicU64,
     believed: AtomicU64,
@@ -37,6 +41,7 @@ pub(super) struct Counters {
     forged: AtomicU64,
     resumed: AtomicU64,
     server_errors: AtomicU64,
+    busy: AtomicU64,
 }
 
 impl Counters {
@@ -48,6 +53,7 @@ impl Counters {
     fn count(&self, response: &reqwest::Result<reqwest::Response>, expected: &AtomicU64) {
         let counter = match response {
             Err(_) => &self.failed,
+            Ok(response) if response.status() == StatusCode::SERVICE_UNAVAILABLE => &self.busy,
             Ok(response) if response.status().is_server_error() => &self.server_errors,
             Ok(_) => expected,
         };
@@ -71,6 +77,8 @@ pub(super) struct Seen {
     pub(super) forged: u64,
     pub(super) resumed: u64,
     pub(super) server_errors: u64,
+    /// Requests that a busy server asked to repeat.
+    pub(super) busy: u64,
 }
 
 /// All strangers. They leave when this value is dropped.
@@ -84,9 +92,9 @@ impl Strangers {
     /// Connects all listeners, then lets the others begin.
     pub(super) async fn arrive(server: &Server, size: Size) -> Result<Self> {
         let (counters, mut tasks, client) = (Arc::new(Counters::default()), JoinSet::new(), http_client()?);
-        let connecting = (0..size.listeners).map(|_| listen(&client, server, None));
+        let connecting = (0..size.listeners).map(|_| connect(&client, server));
         for stream in join_all(connecting).await {
-            tasks.spawn(follow(stream?.error_for_status()?, counters.clone()));
+            tasks.spawn(follow(stream?, counters.clone()));
         }
         for number in 0..size.slow_clients {
             tasks.spawn(be_slow(Slow::number(number), server.clone(), counters.clone()));
@@ -103,6 +111,13 @@ impl Strangers {
         Ok(Self { counters, tasks, arrived: Instant::now() })
     }
 
+    /// Waits until this many listeners have received something. Those that take too long are missing in the figures.
+    pub(super) async fn wait_for_listeners(&self, count: usize) {
+        let mut listeners = self.counters.listeners.subscribe();
+        let all = listeners.wait_for(|listeners| *listeners >= count as u64);
+        let _ = tokio::time::timeout(LISTENERS_TIMEOUT, all).await;
+    }
+
     /// Ends all of them. Returns what they have seen.
     pub(super) async fn leave(mut self) -> Seen {
         let seconds = self.arrived.elapsed().as_secs_f64();
@@ -110,7 +125,7 @@ impl Strangers {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let seen = Seen {
             seconds,
-            listeners: count(&self.counters.listeners),
+            listeners: *self.counters.listeners.borrow(),
             slow_clients: count(&self.counters.slow_clients),
             rejected: count(&self.counters.rejected),
             believed: count(&self.counters.believed),
@@ -118,9 +133,22 @@ impl Strangers {
             forged: count(&self.counters.forged),
             resumed: count(&self.counters.resumed),
             server_errors: count(&self.counters.server_errors),
+            busy: count(&self.counters.busy),
         };
         self.tasks.shutdown().await;
         seen
+    }
+}
+
+/// Connects a listener, as often as a busy server asks to come again.
+async fn connect(client: &Client, server: &Server) -> reqwest::Result<reqwest::Response> {
+    let mut pauses = interval(Duration::from_millis(100));
+    loop {
+        pauses.tick().await;
+        let response = listen(client, server, None).await?;
+        if response.status() != StatusCode::SERVICE_UNAVAILABLE {
+            return response.error_for_status();
+        }
     }
 }
 
@@ -135,7 +163,7 @@ async fn follow(mut stream: reqwest::Response, counters: Arc<Counters>) {
     let mut has_received = false;
     while let Ok(Some(_)) = stream.chunk().await {
         if !std::mem::replace(&mut has_received, true) {
-            counters.listeners.fetch_add(1, Ordering::Relaxed);
+            counters.listeners.send_modify(|listeners| *listeners += 1);
         }
     }
 }

@@ -78,7 +78,7 @@ async fn what_cannot_be_read_blocks_nothing_and_appears_in_console_api_and_audit
         ["other.yaml:1:1: cannot be read", "greet.yaml:2:"].iter().all(is_reported).then_some(())
     })
     .await;
-    project.write("workflows/graphs/new.yaml", &workflow("new"));
+    replace(&graphs.join("new.yaml"), workflow("new").as_bytes());
     eventually("another file is loaded", async || is_active(&dev, "new").await.then_some(())).await;
     assert!(is_active(&dev, "greet").await && is_active(&dev, "other").await);
     let mut audited = audited(&dev).await;

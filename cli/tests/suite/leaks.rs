@@ -195,7 +195,7 @@ fn errors_about_an_unreachable_database_do_not_show_its_password() {
     for address in
         ["localhost:1", "localhost:99999999", "[bad", "nowhere.invalid", "localhost:1/x?sslmode=odd"]
     {
-        for function in ["trigger", "execute", "sweep", "console"] {
+        let serve = &|function: &str| {
             let mut command = project.command(&["serve", function]);
             command.env("DATABASE_URL", format!("postgres://ebb:{DATABASE}@{address}/ebbflow"));
             command.envs([
@@ -205,6 +205,12 @@ fn errors_about_an_unreachable_database_do_not_show_its_password() {
             ]);
             let log = until_it_gives_up_or_tries_again(command.env("RUST_LOG", "debug"));
             assert!(!log.is_empty() && !log.contains(DATABASE), "{log}");
-        }
+        };
+        // Each tries for some seconds.
+        std::thread::scope(|scope| {
+            for function in ["trigger", "execute", "sweep", "console"] {
+                scope.spawn(move || serve(function));
+            }
+        });
     }
 }

@@ -4,9 +4,13 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::LazyLock;
 
+use embedded::{Durability, Options, Server};
 use serde_json::Value;
+use store::Postgres;
 use tempfile::TempDir;
+use testkit::{Port, eventually};
 
 /// A folder with workflows, in which `ebb` is run.
 pub(crate) struct Project {
@@ -16,6 +20,8 @@ pub(crate) struct Project {
 impl Project {
     pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
+        // The account of the database passes through.
+        std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o711)).unwrap();
         std::fs::create_dir_all(folder.path().join("workflows/graphs")).unwrap();
         Self { folder }
     }
@@ -105,9 +111,9 @@ impl Project {
         self.start(self.command(&["dev", "--port", "0"]).stderr(Stdio::null()))
     }
 
-    /// Starts `ebb dev` on a port.
-    pub(crate) fn dev_at(&self, port: &str) -> Dev {
-        self.start(self.command(&["dev", "--port", port]).stderr(Stdio::null()))
+    /// Starts `ebb dev` on a reserved port, on which it can be started again.
+    pub(crate) fn dev_at(&self, port: &Port) -> Dev {
+        self.start(self.command(&["dev", "--port", &port.number().to_string()]).stderr(Stdio::null()))
     }
 
     /// The log of an `ebb dev` that was started by [`Project::dev_with`].
@@ -123,6 +129,13 @@ impl Project {
     }
 
     fn start(&self, command: &mut Command) -> Dev {
+        let database = self.path().join(".ebb/postgres");
+        if !database.exists() {
+            // To create one takes most of the time that the first `ebb dev` in a folder needs.
+            std::fs::create_dir_all(self.path().join(".ebb")).unwrap();
+            let copied = Command::new("cp").arg("-a").arg(migrated_database()).arg(&database).status();
+            assert!(copied.unwrap().success());
+        }
         let mut process = Process::spawn(command.stdout(Stdio::piped()));
         let mut lines = BufReader::new(process.0.stdout.take().unwrap()).lines().map_while(Result::ok);
         assert!(lines.any(|line| line.starts_with("Ebbflow is up at ")), "`ebb dev` ended before it was up");
@@ -133,6 +146,38 @@ impl Project {
         let text = |name: &str| published[name].as_str().unwrap().to_owned();
         Dev { process, url: text("url"), token: text("token"), client: reqwest::Client::new() }
     }
+}
+
+/// The prefix of the folders of migrated databases. The process id follows.
+const DATABASE: &str = "ebbflow-dev-";
+
+/// A database as `ebb dev` creates and migrates it, whose server has stopped. It is made once for each process, and removed when
+/// another process makes its own.
+fn migrated_database() -> &'static Path {
+    static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| {
+        let parent = std::env::temp_dir();
+        for entry in std::fs::read_dir(&parent).unwrap().flatten() {
+            let name = entry.file_name();
+            let owner = name.to_str().and_then(|name| name.strip_prefix(DATABASE));
+            if owner.is_some_and(|process| !Path::new("/proc").join(process).exists()) {
+                let _ = std::fs::remove_dir_all(entry.path());
+            }
+        }
+        let folder = parent.join(format!("{DATABASE}{}", std::process::id()));
+        // In a thread of its own: the caller may be in a runtime.
+        std::thread::scope(|scope| scope.spawn(|| make_database(&folder)).join()).unwrap();
+        folder
+    });
+    &FOLDER
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn make_database(folder: &Path) {
+    let options = Options { durability: Durability::None, ..Options::default() };
+    let server = Server::start_with(folder, options).await.unwrap();
+    server.create_database("ebbflow").await.unwrap();
+    Postgres::migrate(&server.url("ebbflow")).await.unwrap();
+    server.stop().await;
 }
 
 /// A folder that tasks may use, if the settings of `ebb dev` name it: their programs run as users of their own.
@@ -191,21 +236,22 @@ impl Dev {
         sent.success() && self.process.0.wait().unwrap().success()
     }
 
-    /// The peak memory of the process, in KiB.
-    pub(crate) fn peak_memory(&self) -> u64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.0.id())).unwrap();
-        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-        peak.trim().trim_end_matches(" kB").parse().unwrap()
-    }
-
     /// A request to the API.
     pub(crate) fn request(&self, method: reqwest::Method, path: &str) -> reqwest::RequestBuilder {
         self.client.request(method, format!("{}/api/v1{path}", self.url)).bearer_auth(&self.token)
     }
 
-    /// The JSON that the API answers.
+    /// The JSON that the API answers. A busy server asks to try again.
     pub(crate) async fn get(&self, path: &str) -> Value {
-        self.request(reqwest::Method::GET, path).send().await.unwrap().json().await.unwrap()
+        eventually(&format!("{path} is read"), async || {
+            let answer = self.request(reqwest::Method::GET, path).send().await.unwrap();
+            let is_busy = answer.status() == reqwest::StatusCode::SERVICE_UNAVAILABLE;
+            (!is_busy).then_some(answer)
+        })
+        .await
+        .json()
+        .await
+        .unwrap()
     }
 }
 

@@ -9,7 +9,7 @@ use std::process::{Command, ExitStatus, Stdio};
 
 use serde_json::Value;
 use tempfile::TempDir;
-use testkit::{eventually, eventually_blocking};
+use testkit::{Port, eventually, eventually_blocking};
 
 use crate::project::{Dev, Process, Project, printed, shared_folder};
 
@@ -244,8 +244,8 @@ fn a_program_of_any_language_implements_a_custom_type() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_result_arrives_although_the_server_was_restarted() {
     let place = Place::new("wait", WAIT);
-    let dev = place.project.dev();
-    let port = dev.url.rsplit(':').next().unwrap().to_owned();
+    let port = Port::reserve();
+    let dev = place.project.dev_at(&port);
     let worker = place.worker("w", &[]);
     let run = place.trigger("wait");
     runs(&dev, &run, 1).await;

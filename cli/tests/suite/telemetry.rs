@@ -10,7 +10,7 @@ use axum::routing::post;
 use axum::{Json, Router};
 use reqwest::Method;
 use serde_json::{Value, json};
-use testkit::eventually;
+use testkit::{eventually, within_deadline};
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
 
@@ -149,14 +149,17 @@ impl Collector {
 
     /// The spans of a trace, once its root has arrived.
     async fn whole(&self, trace: &str) -> Vec<Value> {
-        loop {
-            let all = self.0.0.lock().unwrap().clone();
-            let of_it: Vec<Value> = all.into_iter().filter(|span| span["traceId"] == trace).collect();
-            if of_it.iter().any(|span| span["parentSpanId"].is_null()) {
-                return of_it;
+        within_deadline("the root of the trace arrives", async {
+            loop {
+                let all = self.0.0.lock().unwrap().clone();
+                let of_it: Vec<Value> = all.into_iter().filter(|span| span["traceId"] == trace).collect();
+                if of_it.iter().any(|span| span["parentSpanId"].is_null()) {
+                    return of_it;
+                }
+                self.0.1.notified().await;
             }
-            self.0.1.notified().await;
-        }
+        })
+        .await
     }
 }
 
@@ -165,14 +168,15 @@ fn attribute(span: &Value, name: &str) -> Value {
     attributes.filter(|pair| pair["key"] == name).map(|pair| pair["value"]["stringValue"].clone()).collect()
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_whole_trace_of_a_run_is_exported_with_a_link_to_its_caller() {
     let collector = Collector::default();
     let project = Project::new().with("three", THREE);
     let url = collector.serve().await;
     let dev = project.dev_with(&[], &[("EBB_OTLP_ENDPOINT", &url), ("RUST_LOG", "warn")]);
     let (id, trace) = run(&dev).await;
-    assert!(dev.stops_on_request(), "it exports what is left when it stops");
+    // The collector responds meanwhile, on the other thread.
+    assert!(tokio::task::block_in_place(|| dev.stops_on_request()), "it exports what is left when it stops");
     let spans = collector.whole(&trace).await;
     let ids: BTreeSet<&str> = spans.iter().map(|span| span["spanId"].as_str().unwrap()).collect();
     assert_eq!(ids.len(), spans.len(), "each has an id of its own");

@@ -1,14 +1,14 @@
 //! Long tasks: the deploys that they outlive, and where they resume after one that stops their worker.
 
-use testkit::eventually;
+use testkit::{Port, eventually};
 
 use super::{Place, WAIT, runs, task};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_task_runs_on_while_its_server_is_replaced_twice() {
     let place = Place::new("wait", WAIT);
-    let mut dev = place.project.dev();
-    let port = dev.url.rsplit(':').next().unwrap().to_owned();
+    let port = Port::reserve();
+    let mut dev = place.project.dev_at(&port);
     let worker = place.worker("w", &[]);
     let run = place.trigger("wait");
     runs(&dev, &run, 1).await;

@@ -16,6 +16,12 @@
 //! # The engine: random graphs with random outcomes, and with random things that people do.
 //! cargo test -p ebbflow-engine --test it -- random_graphs --nocapture
 //! ```
+//!
+//! The tests of properties (`proptest!`) read `PROPTEST_RNG_SEED` and `PROPTEST_CASES`; `.cargo/config.toml` chooses the seed:
+//!
+//! ```text
+//! PROPTEST_RNG_SEED=7 PROPTEST_CASES=10000 cargo test -p ebbflow-language --test template
+//! ```
 
 use std::env;
 use std::fmt;

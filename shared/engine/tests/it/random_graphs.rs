@@ -295,13 +295,13 @@ const CASES: u32 = 3_000;
 /// Tries what a strategy makes, as often and as long as wanted.
 fn explore<S: Strategy>(test: &'static str, cases: &S, check: impl Fn(S::Value) -> TestCaseResult) {
     let fuzzing = Fuzzing::from_env();
-    let rng_seed = fuzzing.seed.map_or(RngSeed::Random, RngSeed::Fixed);
+    let usual = ProptestConfig::default();
     let config = ProptestConfig {
         cases: CASES,
-        rng_seed,
+        rng_seed: fuzzing.seed.map_or(usual.rng_seed, RngSeed::Fixed),
         source_file: Some(file!()),
         test_name: Some(test),
-        ..ProptestConfig::default()
+        ..usual
     };
     let (mut runner, mut tried, mut slowest) = (TestRunner::new(config), 0, Duration::ZERO);
     loop {
@@ -313,6 +313,15 @@ fn explore<S: Strategy>(test: &'static str, cases: &S, check: impl Fn(S::Value) 
         }
     }
     println!("{test}: {tried} cases, {CASES} of them took at most {slowest:?}");
+}
+
+#[test]
+fn cases_are_the_same_each_time() {
+    let seed = ProptestConfig::default().rng_seed;
+    assert!(
+        matches!(seed, RngSeed::Fixed(_)),
+        "cargo reads PROPTEST_RNG_SEED from .cargo/config.toml: {seed}"
+    );
 }
 
 #[test]

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Callable, Union
 
+from .eventually import LIMIT_SECONDS
+
 RUN_ID = "0198c2f4-8a51-7c3e-9d10-2b6f5e7a4c31"
 
 
@@ -139,7 +141,7 @@ def stream(*parts: str | threading.Event) -> Callable[[BaseHTTPRequestHandler], 
         handler.end_headers()
         for part in parts:
             if isinstance(part, threading.Event):
-                part.wait(60)
+                part.wait(LIMIT_SECONDS)
                 continue
             data = part.encode()
             handler.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))

@@ -17,6 +17,8 @@ import pytest
 
 from ebbflow import Client
 
+from ..eventually import LIMIT_SECONDS
+
 SOURCE = Path(__file__).parents[2] / "src"
 EXAMPLES = Path(__file__).parents[2] / "examples"
 TYPES = Path(__file__).parents[4] / "workflows" / "types"
@@ -78,9 +80,11 @@ class Dev:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        with socket.socket() as reserved:
-            reserved.bind(("127.0.0.1", 0))
-            self.port = reserved.getsockname()[1]
+        # Bound and not listening, so that no other process is given the port.
+        self.reserved = socket.socket()
+        self.reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.reserved.bind(("127.0.0.1", 0))
+        self.port = self.reserved.getsockname()[1]
         graphs = folder / "workflows" / "graphs"
         graphs.mkdir(parents=True)
         for name, text in WORKFLOWS.items():
@@ -121,7 +125,7 @@ class Dev:
 
     def end(self, number: int = signal.SIGTERM) -> None:
         self.process.send_signal(number)
-        self.process.wait(60)
+        self.process.wait(LIMIT_SECONDS)
         assert self.process.stdout is not None
         self.process.stdout.close()
         self.log.close()
@@ -152,6 +156,7 @@ def dev(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dev]:
     dev = Dev(tmp_path_factory.mktemp("project"))
     yield dev
     dev.end()
+    dev.reserved.close()
 
 
 @pytest.fixture

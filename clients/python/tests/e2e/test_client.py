@@ -15,7 +15,7 @@ import pytest
 import ebbflow
 from ebbflow import Client
 
-from ..eventually import eventually
+from ..eventually import LIMIT_SECONDS, eventually
 from .conftest import EXAMPLES, SOURCE, Dev
 
 
@@ -125,7 +125,7 @@ def test_events_are_followed(client: Client) -> None:
     # Signals for which no task waits are events, too: the stream has begun once one arrives.
     eventually("the stream has begun", lambda: client.signal(run, "other") and begun.wait(0.1))
     client.signal(run, "paid", 1)
-    thread.join(60)
+    thread.join(LIMIT_SECONDS)
     assert seen[-1].state == "succeeded"
     assert [event.seq for event in seen] == sorted({event.seq for event in seen})
 

@@ -15,7 +15,7 @@ import pytest
 import ebbflow
 from ebbflow import Client, PermanentError, Task, TransientError, Worker
 
-from ..eventually import eventually
+from ..eventually import LIMIT_SECONDS, eventually
 from .conftest import EXAMPLES, SOURCE, Dev
 from .forwarder import Forwarder
 
@@ -31,7 +31,7 @@ class Running:
 
     def stop(self, grace: float | None = None) -> None:
         self.worker.stop(grace)
-        self._thread.join(60)
+        self._thread.join(LIMIT_SECONDS)
         assert not self._thread.is_alive()
 
 
@@ -59,7 +59,7 @@ def test_a_function_executes_a_task_and_its_output_goes_downstream(client: Clien
         return {"what": task.inputs["what"], "attempt": task.attempt}
 
     start(work, slots=2, labels={"gpu": True}, version="7")
-    run = client.wait(client.trigger("remote", {"what": "tiles"}), timeout=60)
+    run = client.wait(client.trigger("remote", {"what": "tiles"}), timeout=LIMIT_SECONDS)
     assert run.raise_for_state().succeeded
     assert client.output(run, "work") == {"what": "tiles", "attempt": 1}
     assert client.output(run, "after") == {"value": {"what": "tiles", "attempt": 1}}
@@ -75,10 +75,10 @@ def test_a_transient_failure_is_retried_and_a_permanent_one_is_not(client: Clien
         return "done"
 
     start(work, slots=2)
-    retried = client.wait(client.trigger("remote", {"what": "transient"}), timeout=60)
+    retried = client.wait(client.trigger("remote", {"what": "transient"}), timeout=LIMIT_SECONDS)
     assert client.output(retried, "work") == "done"
     assert [attempt.state for attempt in client.attempts(retried, "work")][-1] == "succeeded"
-    failed = client.wait(client.trigger("remote", {"what": "permanent"}), timeout=60)
+    failed = client.wait(client.trigger("remote", {"what": "permanent"}), timeout=LIMIT_SECONDS)
     (attempt,) = client.attempts(failed, "work")
     assert attempt.error is not None
     assert (attempt.error.failure_class, attempt.error.message) == ("permanent", "no bands")
@@ -94,10 +94,10 @@ def test_a_stopping_worker_hands_back_and_the_next_continues(client: Client, sta
 
     running = start(first)
     run = client.trigger("remote", {"what": "long"})
-    assert begun.wait(60)
+    assert begun.wait(LIMIT_SECONDS)
     running.stop(grace=0)
     start(lambda task: [task.attempt, task.checkpoint.phase, task.checkpoint.state])
-    assert client.wait(run, timeout=60).succeeded
+    assert client.wait(run, timeout=LIMIT_SECONDS).succeeded
     assert client.output(run, "work") == [2, "half", {"row": 5}]
 
 
@@ -114,9 +114,9 @@ def test_a_cancelled_run_stops_its_function(client: Client, start: Start) -> Non
 
     start(work)
     run = client.trigger("remote", {"what": "long"})
-    assert begun.wait(60)
+    assert begun.wait(LIMIT_SECONDS)
     client.cancel(run)
-    assert stopped.wait(60), "the next heartbeat no longer lists it"
+    assert stopped.wait(LIMIT_SECONDS), "the next heartbeat no longer lists it"
 
 
 def test_a_person_drains_a_worker(dev: Dev, client: Client, start: Start) -> None:
@@ -124,19 +124,19 @@ def test_a_person_drains_a_worker(dev: Dev, client: Client, start: Start) -> Non
 
     def work(task: Task) -> str:
         begun.set()
-        go.wait(60)
+        go.wait(LIMIT_SECONDS)
         return "finished"
 
     running = start(work)
     run = client.trigger("remote", {"what": "long"})
-    assert begun.wait(60)
+    assert begun.wait(LIMIT_SECONDS)
     workers = client._transport.call("GET", "/workers")["items"]
     (own,) = [worker["id"] for worker in workers if any(held["run"] == run.id for held in worker["attempts"])]
     dev.ebb("worker", "drain", own)
     go.set()
-    running._thread.join(60)
+    running._thread.join(LIMIT_SECONDS)
     assert not running._thread.is_alive(), "it has stopped by itself"
-    assert client.wait(run, timeout=60).succeeded
+    assert client.wait(run, timeout=LIMIT_SECONDS).succeeded
 
 
 def test_a_result_survives_an_outage(dev: Dev, client: Client, start: Start) -> None:
@@ -144,19 +144,19 @@ def test_a_result_survives_an_outage(dev: Dev, client: Client, start: Start) -> 
 
     def work(task: Task) -> str:
         begun.set()
-        go.wait(120)
+        go.wait(LIMIT_SECONDS)
         task.log.info("the server was away")
         return "kept"
 
     with Forwarder(dev.port) as network:
         running = start(work, url=network.url)
         run = client.trigger("remote", {"what": "outage"})
-        assert begun.wait(60)
+        assert begun.wait(LIMIT_SECONDS)
         network.cut()
         go.set()
         eventually("the worker tries to report", lambda: network.rejected >= 2)
         network.mend()
-        assert client.wait(run, timeout=120).succeeded
+        assert client.wait(run, timeout=LIMIT_SECONDS).succeeded
         running.stop(0)
     assert client.output(run, "work") == "kept"
     assert [line.line for line in client.logs(run, "work")] == ["the server was away"]
@@ -173,26 +173,26 @@ def test_a_worker_goes_on_when_its_server_is_killed_and_restarted(dev: Dev, clie
 
     start(work)
     before = client.trigger("remote", {"what": "before"})
-    assert begun.wait(60)
+    assert begun.wait(LIMIT_SECONDS)
     dev.kill()
     dev.start()
     after = client.trigger("remote", {"what": "after"})
-    assert client.wait(before, timeout=120).succeeded
-    assert client.wait(after, timeout=120).succeeded
+    assert client.wait(before, timeout=LIMIT_SECONDS).succeeded
+    assert client.wait(after, timeout=LIMIT_SECONDS).succeeded
 
 
 def test_the_worker_of_the_documentation_works(dev: Dev, client: Client, worker_token: str) -> None:
     environment = {**os.environ, "PYTHONPATH": str(SOURCE), "EBB_URL": dev.url, "EBB_TOKEN": worker_token}
     process = subprocess.Popen([sys.executable, str(EXAMPLES / "worker.py")], env=environment)
     try:
-        run = client.wait(client.trigger("rasters", {"bands": 3}), timeout=60)
+        run = client.wait(client.trigger("rasters", {"bands": 3}), timeout=LIMIT_SECONDS)
         assert run.raise_for_state().succeeded
         assert client.output(run, "validate") == {"width": 512, "height": 512, "crs": "EPSG:4326"}
         lines = [f"band {band} of /srv/rasters/dem.tif is valid" for band in range(3)]
         assert [line.line for line in client.logs(run, "validate")] == lines
     finally:
         process.send_signal(signal.SIGTERM)
-        assert process.wait(60) == 0
+        assert process.wait(LIMIT_SECONDS) == 0
     eventually("it has said goodbye", lambda: not _is_served("remote", client))
 
 

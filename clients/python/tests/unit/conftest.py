@@ -9,6 +9,7 @@ import pytest
 from ebbflow import Worker
 
 from ..contract import TOKEN, ContractServer
+from ..eventually import LIMIT_SECONDS
 
 
 @pytest.fixture
@@ -35,7 +36,7 @@ class Running:
             self.error = error
 
     def join(self) -> None:
-        self._thread.join(60)
+        self._thread.join(LIMIT_SECONDS)
         assert not self._thread.is_alive(), "the worker has not stopped"
 
     def stop(self, grace: float | None = None) -> None:

@@ -13,6 +13,8 @@ import pytest
 
 from ebbflow import PermanentError, ProgramTask, task
 
+from ..eventually import LIMIT_SECONDS
+
 SOURCE = Path(__file__).parents[2] / "src"
 
 
@@ -104,7 +106,7 @@ def test_secrets_are_found_where_the_task_passes_them_on(tmp_path: Path, monkeyp
 
 def execute(files: Path, code: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
-    return subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False)
 
 
 def test_an_uncaught_exception_sets_the_class_of_the_failure(files: Path) -> None:
@@ -128,7 +130,7 @@ def test_messages_may_be_a_pipe_and_longer_than_its_buffer(files: Path) -> None:
         # The worker's own writer keeps the pipe open.
         with os.fdopen(os.open(files / "MESSAGES", os.O_RDWR), "r") as pipe:
             large, progress = (json.loads(pipe.readline()) for _ in range(2))
-        assert process.wait(60) == 0
+        assert process.wait(LIMIT_SECONDS) == 0
     assert len(large["checkpoint"]["state"]["rows"]) == 300_000
     assert progress == {"progress": 1.0}
 
@@ -137,5 +139,5 @@ def test_lines_of_several_processes_do_not_mix(files: Path) -> None:
     code = "from ebbflow import task\nfor n in range(300): task.metric('x' * 60, n)"
     environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
     processes = [subprocess.Popen([sys.executable, "-c", code], env=environment) for _ in range(3)]
-    assert [process.wait(60) for process in processes] == [0, 0, 0]
+    assert [process.wait(LIMIT_SECONDS) for process in processes] == [0, 0, 0]
     assert len(messages(files)) == 900

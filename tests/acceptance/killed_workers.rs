@@ -24,7 +24,7 @@ use rand::{RngExt, SeedableRng};
 use serde_json::{Value, json};
 use store::TaskRecord;
 use tempfile::TempDir;
-use testkit::within_deadline;
+use testkit::DEADLINE;
 
 use crate::world::{ISSUER, World};
 
@@ -272,8 +272,12 @@ async fn declare_dead(world: &World, dead: &BTreeSet<WorkerId>) {
 }
 
 /// Decides about every program that begins until all runs have ended.
+///
+/// # Panics
+/// If for too long no program begins and no run ends. How long all of them take together depends on the machine.
 async fn kill_until_all_ended(world: &World, workers: &mut Workers) {
     let (mut decided, mut pace) = (0, tokio::time::interval(Duration::from_millis(50)));
+    let (mut progress, mut last_progress) = ((0, 0), std::time::Instant::now());
     loop {
         pace.tick().await;
         for begun in workers.begun().into_iter().skip(decided) {
@@ -281,9 +285,14 @@ async fn kill_until_all_ended(world: &World, workers: &mut Workers) {
             decided += 1;
         }
         declare_dead(world, &workers.killed_ids().await).await;
-        if world.runs("raster").await.iter().all(|record| record.run.state.is_final()) {
+        let ended = world.runs("raster").await.iter().filter(|record| record.run.state.is_final()).count();
+        if ended == RUNS {
             return;
         }
+        if progress != (decided, ended) {
+            (progress, last_progress) = ((decided, ended), std::time::Instant::now());
+        }
+        assert!(last_progress.elapsed() < DEADLINE, "{ended} runs have ended\n{}", workers.logs());
     }
 }
 
@@ -334,7 +343,7 @@ async fn workers_that_are_killed_lose_nothing_and_repeat_nothing_that_must_begin
         world.start("raster").await;
     }
     let mut workers = Workers::start(program, serve(&world).await, seed);
-    within_deadline("every run ends", kill_until_all_ended(&world, &mut workers)).await;
+    kill_until_all_ended(&world, &mut workers).await;
 
     let (begun, killed) = (workers.begun(), workers.killed_ids().await);
     let (mut leased, mut unknown) = (0, 0);

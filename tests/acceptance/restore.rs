@@ -35,15 +35,19 @@ tasks:
 async fn copy(url: &str, from: &str, to: &str) {
     let (server, _) = url.rsplit_once('/').unwrap();
     let mut connection = PgConnection::connect(&format!("{server}/postgres")).await.unwrap();
-    for statement in [
-        format!("drop database if exists {to} with (force)"),
-        format!("alter database {from} with allow_connections false"),
-        format!("select pg_terminate_backend(pid) from pg_stat_activity where datname = '{from}'"),
-        format!("create database {to} template {from}"),
-        format!("alter database {from} with allow_connections true"),
-    ] {
-        sqlx::raw_sql(AssertSqlSafe(statement)).execute(&mut connection).await.unwrap();
-    }
+    let mut execute = async |statement: String| {
+        sqlx::raw_sql(AssertSqlSafe(statement)).execute(&mut connection).await.map(drop)
+    };
+    execute(format!("drop database if exists {to} with (force)")).await.unwrap();
+    execute(format!("alter database {from} with allow_connections false")).await.unwrap();
+    // Connections that are told to end take their time, and Postgres waits for them for five seconds.
+    eventually("the database is copied", async || {
+        let end = format!("select pg_terminate_backend(pid) from pg_stat_activity where datname = '{from}'");
+        execute(end).await.unwrap();
+        execute(format!("create database {to} template {from}")).await.ok()
+    })
+    .await;
+    execute(format!("alter database {from} with allow_connections true")).await.unwrap();
 }
 
 /// Every connection that was cut fails once.

@@ -1,7 +1,6 @@
 //! A submission's way through the inbox, whatever happens to the batches that it is in.
 
 use std::future::pending;
-use std::time::Duration;
 
 use futures::future::join_all;
 use uuid::Uuid;
@@ -130,7 +129,7 @@ async fn the_others_submit_again_where_the_caller_with_the_turn_goes_away() {
     assert!(futures::poll!(&mut first).is_pending());
     assert_eq!(*lock(&fake.batches), [[1, 2]], "the first takes the second along");
     drop(first);
-    let outcome = tokio::time::timeout(Duration::from_secs(60), second).await.unwrap();
+    let outcome = testkit::within_deadline("the second submits again", second).await;
     assert_eq!(outcome.unwrap(), 2);
 }
 

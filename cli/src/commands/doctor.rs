@@ -22,7 +22,6 @@ const MAX_CLOCK_SKEW: TimeDelta = TimeDelta::seconds(5);
 pub(super) async fn run(shared: &Shared, arguments: &Doctor) -> Result<ExitCode> {
     let sent = SystemClock.now();
     let mut report = match fetch(&connect(shared)?, arguments.repair).await {
-        // The server read its clock in between.
         Ok(report) => with_local_clock(report, sent, SystemClock.now()),
         Err(error) => no_report(&error, SystemClock.now()),
     };
@@ -43,10 +42,9 @@ async fn fetch(client: &Client, repair: bool) -> client::Result<ReportView> {
     }
 }
 
-/// Adds a check of the local clock, on which the request was sent and answered at these times. The server read its own clock
-/// at some time in between.
+/// Adds a check of the local clock, by which the request was sent and answered at these times.
 fn with_local_clock(mut report: ReportView, sent: Instant, answered: Instant) -> ReportView {
-    let skew = (sent - report.now).max(report.now - answered).max(TimeDelta::zero());
+    let skew = model::clock::difference(report.now, sent..=answered);
     let message = format!("the server's clock differs from the local one by {} ms", skew.num_milliseconds());
     let is_ok = skew <= MAX_CLOCK_SKEW;
     let check = CheckView::new("local clock", is_ok, message, "synchronize this machine's clock with NTP");

@@ -131,9 +131,10 @@ const NO_WORKER: &str =
 
 /// Checks the database, the bus and every unfinished run.
 pub async fn inspect(api: &Api, caller: &Caller) -> Result<ReportView, Problem> {
-    let (runtime, now) = (&api.app.runtime, api.app.now());
+    let (runtime, asked) = (&api.app.runtime, api.app.now());
     let health = api.reader(caller).platform(Read)?.health().await?;
-    let mut checks = of_database(&health, now);
+    let now = api.app.now();
+    let mut checks = of_database(&health, asked, now);
     checks.push(match runtime.bus().ping().await {
         Ok(()) => CheckView::new("bus", true, "it is reachable".into(), ""),
         Err(problem) => {
@@ -164,7 +165,8 @@ pub fn of_files(api: &Api, caller: &Caller, limit: usize) -> Vec<CheckView> {
     shown.iter().map(check).collect()
 }
 
-fn of_database(health: &Health, now: Instant) -> Vec<CheckView> {
+/// Checks the database, which was asked and answered at these times by the clock of this process.
+fn of_database(health: &Health, asked: Instant, now: Instant) -> Vec<CheckView> {
     let Health { version, connections, max_connections, .. } = *health;
     let message = format!("Postgres {}.{}", version / 10_000, version % 10_000);
     let server =
@@ -173,7 +175,7 @@ fn of_database(health: &Health, now: Instant) -> Vec<CheckView> {
     let message = if current { "the schema is current" } else { "the schema is that of another version" };
     let advice = "bring the database up to date, or deploy the newest program everywhere";
     let schema = CheckView::new("migrations", current, message.into(), advice);
-    let skew = (health.clock - now).abs();
+    let skew = model::clock::difference(health.clock, asked..=now);
     let message =
         format!("the database's clock differs from this server's by {} ms", skew.num_milliseconds());
     let clock =

@@ -36,10 +36,14 @@ pub(crate) enum Bug {
     ForgottenPromise,
     /// A task that is dispatched no longer is still offered to workers outside.
     KeptOffer,
-    /// A worker outside may report about an attempt that it no longer holds.
+    /// A worker outside may report about an attempt after another worker has started the next one.
     UncheckedReport,
-    /// A report that was accepted is refused when it is repeated.
+    /// A result that was accepted is refused when it is repeated.
     RefusedRepeat,
+    /// A hand-back that was accepted is refused when it is repeated.
+    RefusedHandBack,
+    /// A checkpoint is refused once its worker has ended the attempt.
+    RefusedCheckpoint,
     /// Attempts of workers that are gone are not found.
     UnnoticedLoss,
     /// The last in line is leased first.
@@ -90,7 +94,12 @@ impl Planted {
 
     /// What the server checks of a report of a worker outside.
     pub(crate) fn report_checks(&self) -> ReportChecks {
-        ReportChecks { held: !self.is(Bug::UncheckedReport), recorded: !self.is(Bug::RefusedRepeat) }
+        ReportChecks {
+            expected: !self.is(Bug::UncheckedReport),
+            recorded: !self.is(Bug::RefusedRepeat),
+            handed_back: !self.is(Bug::RefusedHandBack),
+            ended: !self.is(Bug::RefusedCheckpoint),
+        }
     }
 
     /// The attempts of workers that are gone.
@@ -176,6 +185,8 @@ impl Planted {
                 | Bug::ForgottenPromise
                 | Bug::UncheckedReport
                 | Bug::RefusedRepeat
+                | Bug::RefusedHandBack
+                | Bug::RefusedCheckpoint
                 | Bug::UnnoticedLoss
                 | Bug::UnfairLease,
             )

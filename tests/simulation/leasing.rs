@@ -1,22 +1,21 @@
 //! Workers outside, which lease tasks: what each of them does next, and what the server does for it, as the API does.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 
 use chrono::TimeDelta;
-use engine::Command;
 use host::App;
 use model::{
     Abilities, Child, Failure, Instant, Labels, RemoteFacts, TaskKey, TenantId, WorkerFacts, WorkerId,
 };
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
-use runtime::{OfferedTask, Result, Settled, Wanted};
+use runtime::{OfferedTask, Result, Wanted};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::reports::{self, ReportChecks};
+use crate::reports::{self, ReportChecks, Reporter};
 use crate::script::{self, Scripted};
 use crate::workflows::LEASED_QUEUE;
 
@@ -37,7 +36,7 @@ const UNSAVED: &str = "its worker drains";
 pub(crate) type Attempt = (TaskKey, u32);
 
 /// An attempt that a worker was given, and what it will do.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Leased {
     pub(crate) attempt: Attempt,
     pub(crate) child: Option<Child>,
@@ -48,7 +47,7 @@ pub(crate) struct Leased {
 }
 
 /// What a worker asks the server for.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Request {
     Lease(u32),
     Heartbeat,
@@ -114,8 +113,8 @@ pub(crate) struct RemoteWorker {
     works: BTreeMap<Attempt, Work>,
     /// Attempts that only the server knows.
     unknown: Vec<Attempt>,
-    /// A report that it sends once more.
-    again: Option<Leased>,
+    /// What it sends once more although it was accepted, about attempts that it ended.
+    again: VecDeque<Request>,
     /// The request whose response it waits for, and the attempts that it held when it made it.
     asked: Option<(Request, Vec<Attempt>)>,
     doubtful: u32,
@@ -134,7 +133,7 @@ impl RemoteWorker {
             rng: StdRng::seed_from_u64(seed ^ (identity.number << 32)),
             works: BTreeMap::new(),
             unknown: Vec::new(),
-            again: None,
+            again: VecDeque::new(),
             asked: None,
             doubtful: 0,
             lease_at: now,
@@ -164,7 +163,7 @@ impl RemoteWorker {
         if self.asked.is_some() {
             return None;
         }
-        let at_once = self.draining || !self.unknown.is_empty() || self.again.is_some();
+        let at_once = self.draining || !self.unknown.is_empty() || !self.again.is_empty();
         let mut due: Vec<Instant> = at_once.then_some(self.quiet_until).into_iter().collect();
         due.extend(self.works.values().flat_map(|work| [Some(work.ends_at), work.saves_at]).flatten());
         due.extend(self.sends_heartbeats().then_some(self.heartbeat_at));
@@ -204,9 +203,11 @@ impl RemoteWorker {
         if let Some(unknown) = self.unknown.first() {
             return Some(Request::Release(*unknown, NEVER_RECEIVED));
         }
-        let ended = self.works.values().find(|work| work.ends_at <= now).map(|work| &work.leased);
-        if let Some(leased) = self.again.as_ref().or(ended) {
-            return Some(Request::Report(leased.clone()));
+        if let Some(accepted) = self.again.front() {
+            return Some(accepted.clone());
+        }
+        if let Some(ended) = self.works.values().find(|work| work.ends_at <= now) {
+            return Some(Request::Report(ended.leased.clone()));
         }
         if self.sends_heartbeats() && self.heartbeat_at <= now {
             return Some(Request::Heartbeat);
@@ -223,17 +224,23 @@ impl RemoteWorker {
         }
     }
 
-    /// Whether it waits for the response to a report that was accepted before.
-    pub(crate) fn repeats_a_report(&self) -> bool {
-        let again = self.again.as_ref().map(|leased| leased.attempt);
-        matches!(&self.asked, Some((Request::Report(leased), _)) if again == Some(leased.attempt))
+    /// Whether it waits for the response to a request that was accepted before.
+    pub(crate) fn repeats(&self) -> bool {
+        self.asked.as_ref().is_some_and(|(request, _)| self.again.front() == Some(request))
     }
 
     /// Takes the response to its request; none if it was lost, or the server failed.
     pub(crate) fn answered(&mut self, now: Instant, response: Option<Response>) {
+        let repeats = self.repeats();
         let Some((request, before)) = self.asked.take() else { return };
         if response.is_none() {
             self.quiet_until = self.quiet_until.max(now + TimeDelta::seconds(self.rng.random_range(1..10)));
+        }
+        if repeats {
+            if response.is_some() {
+                self.again.pop_front();
+            }
+            return;
         }
         match (request, response) {
             (Request::Lease(_), Some(Response::Leased(all))) => {
@@ -243,23 +250,40 @@ impl RemoteWorker {
             (Request::Lease(_), _) => self.doubt(now),
             (Request::Heartbeat, Some(Response::Held(held))) => self.compare(&before, &held),
             (Request::Report(leased), Some(response)) => {
-                let accepted = matches!(response, Response::Accepted);
-                let repeats =
-                    accepted && self.works.contains_key(&leased.attempt) && self.rng.random_bool(0.2);
-                self.works.remove(&leased.attempt);
-                self.again = repeats.then_some(leased);
+                let attempt = leased.attempt;
+                self.ended(attempt, Request::Report(leased), &response);
             }
-            (Request::Report(_), None) => {}
-            (Request::Release(attempt, _), Some(_)) => {
-                self.works.remove(&attempt);
+            (Request::Release(attempt, reason), Some(response)) => {
                 self.unknown.retain(|unknown| *unknown != attempt);
+                self.ended(attempt, Request::Release(attempt, reason), &response);
             }
             (Request::Checkpoint(leased), Some(Response::Refused)) => {
                 drop(self.works.remove(&leased.attempt))
             }
             (Request::Goodbye, Some(Response::Accepted)) => self.is_gone = true,
             (Request::Goodbye, Some(_)) => self.doubt(now),
-            (Request::Heartbeat | Request::Release(..) | Request::Checkpoint(_) | Request::Goodbye, _) => {}
+            (
+                Request::Heartbeat
+                | Request::Report(_)
+                | Request::Release(..)
+                | Request::Checkpoint(_)
+                | Request::Goodbye,
+                _,
+            ) => {}
+        }
+    }
+
+    /// It reported the end of an attempt, or released it. What was accepted it may send once more, and its checkpoint, too.
+    fn ended(&mut self, attempt: Attempt, request: Request, response: &Response) {
+        let saved = self.works.remove(&attempt).filter(|work| work.saved);
+        if !matches!(response, Response::Accepted) {
+            return;
+        }
+        let checkpoint = saved.map(|work| Request::Checkpoint(work.leased));
+        for accepted in [Some(request), checkpoint].into_iter().flatten() {
+            if self.rng.random_bool(0.2) {
+                self.again.push_back(accepted);
+            }
         }
     }
 
@@ -292,28 +316,16 @@ pub(crate) async fn serve(
     checks: ReportChecks,
 ) -> Result<Response> {
     let (workers, worker) = (app.runtime.workers(), identity.worker());
+    let reporter = Reporter { app: &app, worker, checks };
     match request {
         Request::Lease(limit) => lease(&app, identity, limit).await,
         Request::Heartbeat => {
             let holds = workers.heartbeat(worker, None).await?.holds;
             Ok(Response::Held(holds.into_iter().map(|claim| (claim.key, claim.attempt)).collect()))
         }
-        Request::Report(leased) => reports::serve(&app, worker, leased, checks).await,
-        Request::Release((key, attempt), reason) => {
-            let hand_back = match reason {
-                NEVER_RECEIVED => never_received(key, attempt, worker),
-                _ => workers.hand_back(key, attempt, worker, reason.to_owned()).await?,
-            };
-            Ok(accepted(app.runtime.settle(key.run, hand_back).await?))
-        }
-        Request::Checkpoint(leased) => {
-            if !reports::is_held(&app, worker, &leased).await? {
-                return Ok(Response::Refused);
-            }
-            let (key, attempt) = leased.attempt;
-            workers.keep_checkpoint(key, attempt, json!({"phase": "half"})).await?;
-            Ok(Response::Accepted)
-        }
+        Request::Report(leased) => reporter.report(&leased).await,
+        Request::Release(attempt, reason) => reporter.release(attempt, reason).await,
+        Request::Checkpoint(leased) => reporter.save(&leased, json!({"phase": "half"})).await,
         Request::Goodbye => {
             if !workers.heartbeat(worker, None).await?.holds.is_empty() {
                 return Ok(Response::Refused);
@@ -322,14 +334,6 @@ pub(crate) async fn serve(
             Ok(Response::Accepted)
         }
     }
-}
-
-fn accepted(settled: Settled) -> Response {
-    if settled == Settled::Applied { Response::Accepted } else { Response::Refused }
-}
-
-fn never_received(TaskKey { task, .. }: TaskKey, attempt: u32, worker: WorkerId) -> Command {
-    Command::HandBack { task, attempt, worker, reason: NEVER_RECEIVED.to_owned(), saved: true }
 }
 
 async fn lease(app: &App, identity: Identity, limit: u32) -> Result<Response> {
@@ -350,8 +354,8 @@ async fn lease(app: &App, identity: Identity, limit: u32) -> Result<Response> {
             Ok(true) => all.extend(leased(app, offered).await?),
             Ok(false) => {}
             Err(_) => {
-                let (key, attempt) = (offered.key, offered.attempt);
-                app.runtime.settle(key.run, never_received(key, attempt, worker)).await?;
+                let attempt = (offered.key, offered.attempt);
+                app.runtime.settle(offered.key.run, reports::never_received(attempt, worker)).await?;
             }
         }
     }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use chrono::TimeDelta;
 use engine::{Graph, Operation};
 use model::{
-    EventKind, Instant, Message, RunId, RunState, Task, TaskIndex, TaskKey, TaskKind, TaskState, TenantId,
-    VersionId, WorkerId,
+    Event, EventKind, Instant, Message, RunId, RunState, Task, TaskIndex, TaskKey, TaskKind, TaskState,
+    TenantId, VersionId, WorkerId,
 };
 use store::{
     DeadLetter, DeadLetterFilter, DeadLetters, Definitions, Maintenance, Memory, Runs, Timers, Workers,
@@ -18,7 +18,6 @@ use crate::coverage::{LOST, Moves, OUTCOME_UNKNOWN, TIMED_OUT};
 use crate::fairness::Fairness;
 use crate::fault_points::now;
 use crate::faults::FaultInjector;
-use crate::leasing::Attempt;
 use crate::offers;
 use crate::people::{self, Action};
 use crate::replay::{Replay, Rows};
@@ -42,9 +41,8 @@ pub(crate) struct Observer {
     pub(crate) tenants: Vec<TenantId>,
     weights: BTreeMap<TenantId, u32>,
     turns: Fairness,
-    /// Attempts that workers outside reported about, and those of them that they did not hold when they first did.
-    reported: BTreeSet<Attempt>,
-    late: BTreeSet<Attempt>,
+    /// The last attempts at tasks that workers outside started.
+    leased: BTreeMap<TaskKey, u32>,
 }
 
 impl Observer {
@@ -59,8 +57,7 @@ impl Observer {
             tenants: vec![TenantId::DEFAULT],
             weights: BTreeMap::new(),
             turns: Fairness::default(),
-            reported: BTreeSet::new(),
-            late: BTreeSet::new(),
+            leased: BTreeMap::new(),
         }
     }
 
@@ -90,10 +87,7 @@ impl Observer {
                 "timeout" => self.moves.note("an attempt", TIMED_OUT),
                 _ => {}
             }
-            let attempt = event.task.map(|task| (TaskKey { run: id, task }, event.attempt));
-            if event.kind == EventKind::TaskSucceeded && attempt.is_some_and(|it| self.late.contains(&it)) {
-                return violation("no_late_report_counts", format!("{attempt:?} succeeded"));
-            }
+            self.no_late_report_counts(id, event, &graph)?;
             let lossy =
                 matches!(class, "worker_lost" | "timeout" | "killed" | "outcome_unknown" | "not_taken");
             self.lossless &= !lossy && !changes_the_end(event.kind);
@@ -105,17 +99,22 @@ impl Observer {
         check::shared_work_is_done_once_at_a_time(&self.replays, &self.graphs)
     }
 
-    /// Notes that a worker outside reports about an attempt. A report that it first sends once the attempt is no longer its
-    /// own must not count; one that is on its way meanwhile may.
-    pub(crate) fn report_sent(&mut self, worker: WorkerId, attempt: Attempt) {
-        let (key, number) = attempt;
-        let task = self.replays.get(&key.run).and_then(|replay| replay.tasks.get(&key.task));
-        let is_held = task.is_some_and(|task| {
-            (task.state, task.attempt, task.worker) == (TaskState::Running, number, Some(worker))
-        });
-        if self.reported.insert(attempt) && !is_held {
-            self.late.insert(attempt);
+    /// A success that a worker outside reports counts only as long as no worker has started a later attempt.
+    fn no_late_report_counts(&mut self, run: RunId, event: &Event, graph: &Graph) -> Checked {
+        let Some(task) = event.task.filter(|task| graph.spec_at(*task, event.child).leased) else {
+            return Ok(());
+        };
+        let (key, attempt) = (TaskKey { run, task }, event.attempt);
+        match event.kind {
+            EventKind::TaskStarted => {
+                self.leased.insert(key, attempt);
+            }
+            EventKind::TaskSucceeded if self.leased.get(&key).is_some_and(|last| *last > attempt) => {
+                return violation("no_late_report_counts", format!("attempt {attempt} of {key:?} succeeded"));
+            }
+            _ => {}
         }
+        Ok(())
     }
 
     /// Checks what is offered to workers outside.

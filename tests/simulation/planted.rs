@@ -75,13 +75,23 @@ fn an_offer_that_is_not_withdrawn_is_found() {
 }
 
 #[test]
-fn a_report_that_counts_after_its_attempt_was_given_to_another_worker_is_found() {
+fn a_report_that_counts_after_another_worker_started_the_next_attempt_is_found() {
     is_found(Bug::UncheckedReport, &["no_late_report_counts"]);
 }
 
 #[test]
 fn a_repeated_report_that_is_refused_is_found() {
     is_found(Bug::RefusedRepeat, &["a_repeated_report_is_accepted"]);
+}
+
+#[test]
+fn a_repeated_hand_back_that_is_refused_is_found() {
+    is_found(Bug::RefusedHandBack, &["a_repeated_report_is_accepted"]);
+}
+
+#[test]
+fn a_repeated_checkpoint_that_is_refused_is_found() {
+    is_found(Bug::RefusedCheckpoint, &["a_repeated_report_is_accepted"]);
 }
 
 #[test]

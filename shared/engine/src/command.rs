@@ -2,7 +2,7 @@
 
 use chrono::TimeDelta;
 use model::message::TaskResult;
-use model::{Audit, Failure, Instant, ServedQueues, TaskIndex, TimerKind, WorkerId};
+use model::{Audit, Failure, Instant, ServedQueues, Task, TaskIndex, TaskState, TimerKind, WorkerId};
 use serde_json::Value;
 
 /// Something that happened to one run, or that someone requests of it.
@@ -29,6 +29,13 @@ pub enum Command {
         started_at: Instant,
         /// How the attempt ended.
         result: TaskResult,
+    },
+    /// A command that counts only if a task is as its sender expects it.
+    Expecting {
+        /// How the task must be.
+        task: ExpectedTask,
+        /// The command that then counts.
+        then: Box<Command>,
     },
     /// The worker that held an attempt is dead.
     Lose {
@@ -142,6 +149,27 @@ pub enum Command {
     },
 }
 
+/// How a task must be for a command to count. While a task is at the same attempt it never returns to a state, so one that is
+/// as it was when it was read has not moved since.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ExpectedTask {
+    /// The index of the task.
+    pub task: TaskIndex,
+    /// The state it must be in.
+    pub state: TaskState,
+    /// The attempt it must be at.
+    pub attempt: u32,
+    /// The worker that must hold it; none if no worker may.
+    pub worker: Option<WorkerId>,
+}
+
+impl From<&Task> for ExpectedTask {
+    /// The task as it was read.
+    fn from(task: &Task) -> Self {
+        Self { task: task.index, state: task.state, attempt: task.attempt, worker: task.worker }
+    }
+}
+
 /// Who requests something, and why.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct By {
@@ -203,6 +231,7 @@ impl Command {
             Self::Claim { task, .. } | Self::Release { task, .. } | Self::Polled { task, .. } => {
                 Reach::One(*task)
             }
+            Self::Expecting { then, .. } => then.reach(),
             Self::Report { task, .. }
             | Self::HandBack { task, .. }
             | Self::Lose { task, .. }

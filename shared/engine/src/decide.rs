@@ -8,7 +8,7 @@ use model::{
 };
 use serde_json::{Value, json};
 
-use crate::command::{Command, Outcome};
+use crate::command::{Command, ExpectedTask, Outcome};
 use crate::retry::{self, Choice};
 use crate::run_slice::RunSlice;
 use crate::{breaker, close, operate, oversee, propagate, repair, sensor, slot};
@@ -22,10 +22,16 @@ impl RunSlice<'_> {
                 None => claim(self, *task, *attempt, *worker),
             },
             Command::Report { task, attempt, worker, started_at, result } => match result {
-                TaskResult::Succeeded(output) => succeed(self, *task, *attempt, *started_at, output),
+                TaskResult::Succeeded(output) => {
+                    report_success(self, *task, *attempt, *worker, *started_at, output)
+                }
                 TaskResult::Failed(failure) => {
                     report_failure(self, *task, *attempt, *worker, *started_at, failure)
                 }
+            },
+            Command::Expecting { task, then } => match self.tasks.get(&task.task).map(ExpectedTask::from) {
+                Some(is) if is == *task => self.decide(then),
+                _ => Outcome::Stale,
             },
             Command::Lose { task, attempt, worker } => lose(self, *task, *attempt, *worker),
             Command::HandBack { task, attempt, worker, reason, saved } => {
@@ -101,12 +107,24 @@ pub(crate) fn succeed(
     started_at: Instant,
     output: &Value,
 ) -> Outcome {
+    report_success(slice, index, attempt, None, started_at, output)
+}
+
+/// A success counts whoever reports it, unless the task has ended or its attempt is void: the work was done.
+fn report_success(
+    slice: &mut RunSlice<'_>,
+    index: TaskIndex,
+    attempt: u32,
+    worker: Option<WorkerId>,
+    started_at: Instant,
+    output: &Value,
+) -> Outcome {
     let Some(before) = slice.tasks.get(&index).cloned() else { return Outcome::Stale };
     if !moves(slice, index, TaskEvent::Succeeded { attempt }) {
         return Outcome::Stale;
     }
-    if attempt < before.attempt {
-        replace_attempt(slice, attempt, started_at, &before);
+    if attempt < before.attempt || before.state == TaskState::UpForRetry {
+        replace_attempt(slice, attempt, (worker, started_at), &before);
     } else {
         begun(slice, index, started_at, before.state);
     }
@@ -119,21 +137,31 @@ pub(crate) fn succeed(
 
 /// An attempt that was given up on succeeded after all: its success counts, and the attempt that was to replace it is not
 /// needed.
-fn replace_attempt(slice: &mut RunSlice<'_>, late: u32, started_at: Instant, before: &Task) {
+fn replace_attempt(
+    slice: &mut RunSlice<'_>,
+    late: u32,
+    (worker, started_at): (Option<WorkerId>, Instant),
+    before: &Task,
+) {
     let record = |attempt, state, decision: &str| AttemptRecord {
         task: before.index,
         attempt,
         state,
-        worker: before.worker.filter(|_| attempt == before.attempt),
-        started_at: if attempt == late { Some(started_at) } else { before.started_at },
+        worker: before.worker,
+        started_at: before.started_at,
         finished_at: slice.now,
         failure: None,
         decision: decision.into(),
         next_attempt_at: None,
     };
-    let delivered = record(late, TaskState::Succeeded, "succeeded late; its success counts");
-    let unneeded = record(before.attempt, TaskState::Cancelled, "an earlier attempt succeeded");
-    [delivered, unneeded].into_iter().for_each(|record| slice.draft.archive(record));
+    let delivered = AttemptRecord {
+        worker,
+        started_at: Some(started_at),
+        ..record(late, TaskState::Succeeded, "succeeded late; its success counts")
+    };
+    let replaced = (before.attempt > late)
+        .then(|| record(before.attempt, TaskState::Cancelled, "an earlier attempt succeeded"));
+    [Some(delivered), replaced].into_iter().flatten().for_each(|record| slice.draft.archive(record));
 }
 
 fn lose(slice: &mut RunSlice<'_>, index: TaskIndex, attempt: u32, worker: WorkerId) -> Outcome {

@@ -16,6 +16,7 @@ mod operate;
 mod oversee;
 mod propagate;
 mod repair;
+pub mod reports;
 mod rerun;
 pub mod retry;
 pub mod rule;
@@ -25,6 +26,6 @@ mod slot;
 
 pub use activate::Directive;
 pub use admission::{Allocation, Allocator, Trial};
-pub use command::{By, Command, Mark, Operation, Outcome, Reach};
+pub use command::{By, Command, ExpectedTask, Mark, Operation, Outcome, Reach};
 pub use graph::{Cycle, Graph};
 pub use run_slice::{Decision, Need, RunSlice};

@@ -63,6 +63,12 @@ impl TypeCache {
 
     /// The command, or instead of a success whose output does not fit the task's type, the failure that it is.
     pub(crate) fn checked<'c>(&self, slice: &RunSlice<'_>, command: &'c Command) -> Cow<'c, Command> {
+        if let Command::Expecting { task, then } = command {
+            return match self.checked(slice, then) {
+                Cow::Borrowed(_) => Cow::Borrowed(command),
+                Cow::Owned(then) => Cow::Owned(Command::Expecting { task: *task, then: Box::new(then) }),
+            };
+        }
         let Command::Report { task, attempt, worker, started_at, result: TaskResult::Succeeded(output) } =
             command
         else {

@@ -4,6 +4,7 @@
 //! reservation only keeps concurrent leases from trying for the same tasks: what gives an attempt to a worker is the
 //! command `Claim`, which is fenced like any other.
 
+mod given;
 mod waiting;
 
 use std::sync::Arc;
@@ -17,6 +18,8 @@ use store::OfferedTask;
 use crate::inbox::{Outcome, Submission};
 use crate::{Result, Runtime, Settled};
 
+pub(crate) use given::GivenAttempts;
+pub use given::{AttemptName, GivenAttempt};
 pub(crate) use waiting::WaitingRoom;
 pub use waiting::WaitingWorker;
 
@@ -103,6 +106,17 @@ impl Leases<'_> {
         let claimed = |outcome: Outcome| matches!(outcome, Outcome::Settled(Settled::Applied, _));
         let outcomes = self.runtime.inbox.submit_all(self.runtime, claims).await;
         outcomes.into_iter().map(|outcome| outcome.map(claimed)).collect()
+    }
+
+    /// Remembers an attempt that a worker was given, for its report.
+    pub fn remember(self, name: AttemptName, given: GivenAttempt) {
+        self.runtime.given.add(name, given);
+    }
+
+    /// Forgets an attempt that a worker was given, and returns it. None if this process has not given it, or has forgotten it
+    /// since: then its report has to find the task.
+    pub fn recall(self, name: &AttemptName) -> Option<GivenAttempt> {
+        self.runtime.given.take(name)
     }
 
     /// Notes that a worker waits. It is woken by offers that are made from now on. None if too many of its tenant, or of all,

@@ -51,7 +51,7 @@ pub use dead_letters::{BulkAction, BulkOutcome, DeadLetters, Replayed, message_o
 pub use error::{Error, Result};
 pub use events::{Received, TriggerOutcome};
 pub use job::{Brief, Job, Surroundings, secrets_of};
-pub use leases::{Leases, WaitingWorker, Wanted};
+pub use leases::{AttemptName, GivenAttempt, Leases, WaitingWorker, Wanted};
 pub use liveness::Liveness;
 pub use pipeline::Settled;
 pub use preview::{
@@ -68,8 +68,9 @@ pub use timers::{Fired, wake};
 pub use workers::Workers;
 
 // The types of what this crate takes and returns.
+pub use engine::reports;
 pub use engine::retry::{attempts_allowed, classify};
-pub use engine::{By, Command, Graph, Mark, Operation};
+pub use engine::{By, Command, ExpectedTask, Graph, Mark, Operation};
 pub use language::types::{TaskType, types as built_in_types};
 pub use language::{Definition, Diagnostic, FileKind, SourceFile, nearest};
 pub use store::{
@@ -89,6 +90,7 @@ pub struct Runtime {
     quota: quota::RunQuota,
     wake_ups: Option<wake_ups::Requested>,
     waiting: leases::WaitingRoom,
+    given: leases::GivenAttempts,
     done_counts: workers::DoneCounts,
     liveness: Liveness,
 }
@@ -107,7 +109,8 @@ pub struct Settings {
 impl Runtime {
     /// A runtime over these parts.
     pub fn new(store: Arc<dyn Store>, bus: Arc<dyn Bus>, clock: Arc<dyn Clock>) -> Self {
-        let (graphs, tenant_names, types, inbox, quota, waiting, done_counts, liveness) = Default::default();
+        let (graphs, tenant_names, types, inbox, quota, waiting, given, done_counts, liveness) =
+            Default::default();
         let wake_ups = None;
         Self {
             store,
@@ -120,6 +123,7 @@ impl Runtime {
             quota,
             wake_ups,
             waiting,
+            given,
             done_counts,
             liveness,
         }

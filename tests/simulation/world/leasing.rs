@@ -41,9 +41,6 @@ impl World {
             self.outside[place].drain();
         }
         let Some(request) = self.outside[place].ask(now) else { return };
-        if let Request::Report(leased) = &request {
-            self.observer.report_sent(identity.worker(), leased.attempt);
-        }
         self.note(&format!("worker {number} {request}"));
         self.send(identity, request);
     }
@@ -69,7 +66,7 @@ impl World {
         let responses = std::mem::take(&mut *self.responses.lock().unwrap());
         for (number, response) in responses {
             let mut workers = self.outside.iter().filter(|worker| worker.identity.number == number);
-            if matches!(response, Response::Refused) && workers.any(RemoteWorker::repeats_a_report) {
+            if matches!(response, Response::Refused) && workers.any(RemoteWorker::repeats) {
                 return violation("a_repeated_report_is_accepted", format!("it refused worker {number}"));
             }
             let is_lost = self.faults.inject(Fault::LoseResponse, None);

@@ -55,6 +55,11 @@ fn leases_are_measured_against_their_goals_and_show_what_they_cost() {
         assert!(figure["value"].as_f64().unwrap() > 0.0, "{name}: {report}");
         figure["goal"].clone()
     };
+    // On a busy machine a notification takes longer than the goal of 50 ms. A lease that none wakes, however, tries again only after
+    // 15 seconds: half of them cannot return within a third of that unless they were woken. That a notification alone wakes a
+    // lease, the API's tests show while the time stands still.
+    let median = figures.iter().find(|figure| figure["name"] == "a waiting lease returns, p50").unwrap();
+    assert!(median["value"].as_f64().unwrap() < 5_000.0, "{report}");
     assert_eq!(goal("a waiting lease returns, p99")["at_most"], 50.0);
     assert_eq!(goal("leased tasks completed")["at_least"], 2_000.0);
     for name in ["lease, p99", "report, p99", "tasks per lease", "transactions per task"] {

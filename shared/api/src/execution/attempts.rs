@@ -1,16 +1,20 @@
 //! What a remote worker reports about an attempt that it holds.
 //!
-//! A worker that received no response sends its report again. The history of the task shows whether the attempt ended by that
-//! report, which then counts as recorded, or was taken away.
+//! Most reports come first to the process that gave the attempt away: it knows the task, and settles the report without reading
+//! anything, on condition that the worker still holds the attempt. Otherwise the task is read. A worker that received no response
+//! sends its report again: the history of the task shows whether the attempt ended by that report, which then counts as recorded,
+//! or was taken away.
 
+use auth::Permission::Work;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use host::Problem;
 use model::message::TaskResult;
-use model::{ErrorClass, Event, EventKind, Failure, RunId, TaskState, WorkerId};
+use model::{ErrorClass, Event, Failure, Instant, RunId, TaskKey, WorkerId};
 use read::LogLine;
-use runtime::{Command, Settled};
+use runtime::reports::{End, ReportedAttempt, Standing};
+use runtime::{AttemptName, Command, ExpectedTask, GivenAttempt, Settled};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tracing::warn;
@@ -20,6 +24,9 @@ use crate::logs::LineView;
 use crate::request::{self, Path};
 use crate::tasks::{self, Found};
 use crate::{Api, Caller, error, explain};
+
+/// How often a report is tried that counts by what was read, while its task moves on each time.
+const MAX_TRIES: u32 = 3;
 
 /// The maximum number of lines per request.
 const MAX_LINES: usize = 1_000;
@@ -174,93 +181,149 @@ pub(super) const TAKEN: Json<StepView> = Json(StepView { applied: true });
 
 pub(super) type Address = Path<(RunId, String, u32)>;
 
-/// The attempt that a worker reports about.
-pub(super) struct Reported {
-    pub(super) found: Found,
-    worker: WorkerId,
-    pub(super) attempt: u32,
+/// A worker that reports about an attempt.
+pub(super) struct Reporter<'r> {
+    api: &'r Api,
+    caller: &'r Caller,
+    name: AttemptName,
 }
 
-impl Reported {
-    pub(super) async fn read(
-        api: &Api,
-        caller: &Caller,
-        Path((id, task, attempt)): Address,
+/// What a worker reports that ends its attempt.
+enum Report {
+    Result(TaskResult),
+    HandBack { reason: String, begun: bool },
+}
+
+impl<'r> Reporter<'r> {
+    pub(super) fn new(
+        api: &'r Api,
+        caller: &'r Caller,
+        Path((run, task, attempt)): Address,
         worker: &str,
     ) -> Result<Self, Problem> {
         let worker = worker_id(caller, worker)?;
-        let run = api.reader(caller).runs().for_worker(id).await?;
-        let run = run.ok_or_else(|| Problem::not_found(format!("there is no run {id}")))?;
-        Ok(Self { found: tasks::find_in(api, run, &task).await?, worker, attempt })
+        Ok(Self { api, caller, name: AttemptName { run, task, attempt, worker } })
     }
 
-    /// Whether the worker holds the attempt.
-    fn is_held(&self) -> bool {
-        let row = &self.found.record.task;
-        row.state == TaskState::Running && row.attempt == self.attempt && row.worker == Some(self.worker)
-    }
-
-    /// Settles the report of a worker that holds the attempt. If it does not, the report may have been recorded before:
-    /// `recorded` recognizes the event that followed from it.
-    async fn settle(
-        &self,
-        api: &Api,
-        command: Command,
-        recorded: impl Fn(&Event) -> bool,
-    ) -> Result<Json<StepView>, Problem> {
-        let is_end = matches!(command, Command::Report { .. });
-        if self.is_held() && settle(api, self.found.run.id, command).await? == Settled::Applied {
-            if is_end && let Err(error) = api.app.runtime.workers().count_done(self.worker).await {
-                // The number is for people, and not worth an error.
-                warn!("An attempt that worker {} ended is not counted: {error}", self.worker);
+    /// Settles a report. One that was recorded before gets the same response.
+    async fn settle(&self, report: &Report) -> Result<Json<StepView>, Problem> {
+        if let Some(GivenAttempt { key, claimed_at, .. }) = self.given() {
+            let held = self.attempt(key).held();
+            if self.applies(report, key, held, claimed_at).await? {
+                return Ok(TAKEN);
             }
-            return Ok(TAKEN);
         }
-        if self.ended_by(recorded).await? { Ok(TAKEN) } else { Err(self.lost()) }
+        for _ in 0..MAX_TRIES {
+            let found = self.find().await?;
+            match self.standing(&found, report).await? {
+                // If it does not apply, the task has moved on since it was read.
+                Standing::Counts { expected, started_at } => {
+                    if self.applies(report, found.key(), expected, started_at).await? {
+                        return Ok(TAKEN);
+                    }
+                }
+                Standing::Recorded => return Ok(TAKEN),
+                Standing::Lost => break,
+            }
+        }
+        Err(self.lost())
     }
 
-    /// Whether the worker held the attempt until an event that `recorded` recognizes.
-    async fn ended_by(&self, recorded: impl Fn(&Event) -> bool) -> Result<bool, Problem> {
-        let task = self.found.record.task.index;
-        let own = |event: &Event| event.task == Some(task) && event.attempt == self.attempt;
-        let events = explain::read_events(&self.found.reader, Some(task), own).await?;
-        let started = |event: &Event| {
-            event.kind == EventKind::TaskStarted
-                && WorkerId::deserialize(&event.data["worker"]).is_ok_and(|worker| worker == self.worker)
+    /// The attempt, if this process gave it to the worker, which reports about it for the first time.
+    fn given(&self) -> Option<GivenAttempt> {
+        let given = self.api.app.runtime.workers().leases().recall(&self.name)?;
+        self.caller.may(Work, &given.workflow).then_some(given)
+    }
+
+    async fn find(&self) -> Result<Found, Problem> {
+        let id = self.name.run;
+        let run = self.api.reader(self.caller).runs().for_worker(id).await?;
+        let run = run.ok_or_else(|| Problem::not_found(format!("there is no run {id}")))?;
+        tasks::find_in(self.api, run, &self.name.task).await
+    }
+
+    /// Settles the report if the task is as expected. Returns whether it was.
+    async fn applies(
+        &self,
+        report: &Report,
+        key: TaskKey,
+        expected: ExpectedTask,
+        started_at: Instant,
+    ) -> Result<bool, Problem> {
+        let AttemptName { attempt, worker, .. } = self.name;
+        let (workers, task) = (self.api.app.runtime.workers(), key.task);
+        let command = match report {
+            Report::Result(result) => {
+                let (worker, result) = (Some(worker), result.clone());
+                Command::Report { task, attempt, worker, started_at, result }
+            }
+            Report::HandBack { reason, begun: true } => {
+                let hand_back = workers.hand_back(key, attempt, worker, reason.clone()).await;
+                hand_back.map_err(error::runtime)?
+            }
+            Report::HandBack { reason, begun: false } => {
+                Command::HandBack { task, attempt, worker, reason: reason.clone(), saved: true }
+            }
         };
-        Ok(events.iter().any(started) && events.iter().any(recorded))
+        let command = Command::Expecting { task: expected, then: Box::new(command) };
+        if settle(self.api, key.run, command).await? != Settled::Applied {
+            return Ok(false);
+        }
+        if matches!(report, Report::Result(_))
+            && let Err(error) = workers.count_done(worker).await
+        {
+            // The number is for people, and not worth an error.
+            warn!("An attempt that worker {worker} ended is not counted: {error}");
+        }
+        Ok(true)
     }
 
-    /// Refuses a worker that neither holds the attempt nor ended it itself.
-    pub(super) async fn check_held_or_ended(&self) -> Result<(), Problem> {
-        if self.is_held() || self.ended_by(is_own_end).await? { Ok(()) } else { Err(self.lost()) }
+    async fn standing(&self, found: &Found, report: &Report) -> Result<Standing, Problem> {
+        let end = match report {
+            Report::Result(TaskResult::Succeeded(_)) => End::Succeeded,
+            // As the history shows it: the outcome of an attempt that must not be repeated is unknown after a loss.
+            Report::Result(TaskResult::Failed(failure)) => {
+                End::Failed(runtime::classify(found.spec(), failure.clone()))
+            }
+            Report::HandBack { .. } => End::HandedBack,
+        };
+        let (attempt, row) = (self.attempt(found.key()), &found.record.task);
+        let history = if attempt.is_held(row) { Vec::new() } else { history(found, attempt).await? };
+        Ok(attempt.standing(&end, row, &history))
+    }
+
+    /// The task of an attempt that the worker holds, or ended itself.
+    pub(super) async fn held_or_ended(&self) -> Result<TaskKey, Problem> {
+        let found = self.find().await?;
+        let attempt = self.attempt(found.key());
+        if attempt.is_held(&found.record.task)
+            || attempt.was_ended_by_worker(&history(&found, attempt).await?)
+        {
+            Ok(found.key())
+        } else {
+            Err(self.lost())
+        }
+    }
+
+    fn attempt(&self, TaskKey { task, .. }: TaskKey) -> ReportedAttempt {
+        let AttemptName { attempt, worker, .. } = self.name;
+        ReportedAttempt { task, attempt, worker }
+    }
+
+    pub(super) fn number(&self) -> u32 {
+        self.name.attempt
     }
 
     fn lost(&self) -> Problem {
-        let task = &self.found.record.task;
-        let (name, attempt) = (self.found.graph.name_at(task.index, task.child), self.attempt);
-        let message = format!("this worker no longer holds attempt {attempt} of `{name}`; stop it");
+        let AttemptName { task, attempt, .. } = &self.name;
+        let message = format!("this worker no longer holds attempt {attempt} of `{task}`; stop it");
         Problem::new(StatusCode::CONFLICT, "attempt_lost", message)
-    }
-
-    fn report(&self, result: TaskResult) -> Command {
-        let task = &self.found.record.task;
-        let (started_at, worker) = (task.started_at.unwrap_or(task.since), Some(self.worker));
-        Command::Report { task: task.index, attempt: self.attempt, worker, started_at, result }
     }
 }
 
-/// Whether an attempt certainly ended by a report of its worker: the sweep ends attempts as lost or timed out.
-fn is_own_end(event: &Event) -> bool {
-    let by_sweep =
-        [ErrorClass::WorkerLost, ErrorClass::Timeout, ErrorClass::OutcomeUnknown].map(ErrorClass::name);
-    match event.kind {
-        EventKind::TaskSucceeded | EventKind::TaskHandedBack => true,
-        EventKind::TaskFailed | EventKind::TaskRetrying => {
-            event.actor.is_none() && by_sweep.iter().all(|class| event.data["class"] != *class)
-        }
-        _ => false,
-    }
+/// The events that show what became of an attempt.
+async fn history(found: &Found, attempt: ReportedAttempt) -> Result<Vec<Event>, Problem> {
+    explain::read_events(&found.reader, Some(attempt.task), |event| attempt.concerns(event)).await
 }
 
 /// Reports that an attempt succeeded.
@@ -270,15 +333,8 @@ pub(crate) async fn post_complete(
     address: Address,
     request::Json(body): request::Json<CompleteBody>,
 ) -> Result<Json<StepView>, Problem> {
-    let reported = Reported::read(&api, &caller, address, &body.worker).await?;
-    let report = reported.report(TaskResult::Succeeded(body.output));
-    let recorded = |event: &Event| match event.kind {
-        EventKind::TaskSucceeded => true,
-        // An output that does not fit the type of its task is recorded as a failure.
-        EventKind::TaskFailed => event.actor.is_none() && event.data["class"] == ErrorClass::Permanent.name(),
-        _ => false,
-    };
-    reported.settle(&api, report, recorded).await
+    let reporter = Reporter::new(&api, &caller, address, &body.worker)?;
+    reporter.settle(&Report::Result(TaskResult::Succeeded(body.output))).await
 }
 
 /// Reports that an attempt failed. The task's retry policy decides on another one.
@@ -288,7 +344,7 @@ pub(crate) async fn post_fail(
     address: Address,
     request::Json(body): request::Json<FailBody>,
 ) -> Result<Json<StepView>, Problem> {
-    let reported = Reported::read(&api, &caller, address, &body.worker).await?;
+    let reporter = Reporter::new(&api, &caller, address, &body.worker)?;
     let message: String = body.message.chars().take(MAX_LINE).collect();
     let failure = Failure {
         exit_code: body.exit_code,
@@ -297,17 +353,7 @@ pub(crate) async fn post_fail(
         retry_after_seconds: body.retry_after_seconds,
         ..Failure::new(body.class.class(), message)
     };
-    let task = &reported.found.record.task;
-    let spec = reported.found.graph.spec_at(task.index, task.child);
-    // As the history shows it: the outcome of an attempt that must not be repeated is unknown after a loss.
-    let expected = runtime::classify(spec, failure.clone());
-    let recorded = |event: &Event| {
-        matches!(event.kind, EventKind::TaskFailed | EventKind::TaskRetrying)
-            && event.data["class"] == expected.class.name()
-            && event.data["message"] == expected.message
-    };
-    let report = reported.report(TaskResult::Failed(failure));
-    reported.settle(&api, report, recorded).await
+    reporter.settle(&Report::Result(TaskResult::Failed(failure))).await
 }
 
 /// The detail of a failure, or if it is too long, the beginning of its JSON. The report counts all the same.
@@ -327,24 +373,9 @@ pub(crate) async fn post_release(
     address: Address,
     request::Json(body): request::Json<ReleaseBody>,
 ) -> Result<Json<StepView>, Problem> {
-    let reported = Reported::read(&api, &caller, address, &body.worker).await?;
-    let Reported { found, worker, attempt } = &reported;
+    let reporter = Reporter::new(&api, &caller, address, &body.worker)?;
     let reason = body.reason.unwrap_or_else(|| "its worker handed it back".to_owned());
-    let hand_back = match body.begun {
-        true => api.app.runtime.workers().hand_back(found.key(), *attempt, *worker, reason).await,
-        false => {
-            let task = found.record.task.index;
-            Ok(Command::HandBack { task, attempt: *attempt, worker: *worker, reason, saved: true })
-        }
-    };
-    let hand_back = hand_back.map_err(error::runtime)?;
-    let recorded = |event: &Event| match event.kind {
-        EventKind::TaskHandedBack => true,
-        // A task that must not be repeated failed when it was handed back.
-        EventKind::TaskFailed => event.data["handed_back"] == true,
-        _ => false,
-    };
-    reported.settle(&api, hand_back, recorded).await
+    reporter.settle(&Report::HandBack { reason, begun: body.begun }).await
 }
 
 /// Records the checkpoint of an attempt.
@@ -354,10 +385,9 @@ pub(crate) async fn post_checkpoint(
     address: Address,
     request::Json(body): request::Json<CheckpointBody>,
 ) -> Result<Json<StepView>, Problem> {
-    let reported = Reported::read(&api, &caller, address, &body.worker).await?;
-    reported.check_held_or_ended().await?;
-    let kept = api.app.runtime.workers();
-    let kept = kept.keep_checkpoint(reported.found.key(), reported.attempt, body.checkpoint).await;
+    let reporter = Reporter::new(&api, &caller, address, &body.worker)?;
+    let (task, workers) = (reporter.held_or_ended().await?, api.app.runtime.workers());
+    let kept = workers.keep_checkpoint(task, reporter.number(), body.checkpoint).await;
     kept.map_err(error::runtime)?;
     Ok(TAKEN)
 }
@@ -378,15 +408,15 @@ pub(crate) async fn post_log(
         let (streams, levels) = (STREAMS.join(" or "), LEVELS.join(", "));
         return Err(refused(format!("`stream` must be {streams}, and `level` one of {levels}")));
     }
-    let reported = Reported::read(&api, &caller, address, &body.worker).await?;
-    reported.check_held_or_ended().await?;
+    let reporter = Reporter::new(&api, &caller, address, &body.worker)?;
+    let task = reporter.held_or_ended().await?;
     let line = |LineView { at, stream, level, line }: LineView| {
         let line = line.chars().take(MAX_LINE).collect();
         LogLine { at, stream, level, line }
     };
     let lines = body.lines.into_iter().map(line).collect();
     let workers = api.app.runtime.workers();
-    let appended = workers.append_log(reported.found.key(), reported.attempt, body.first, lines).await;
+    let appended = workers.append_log(task, reporter.number(), body.first, lines).await;
     appended.map_err(error::runtime)?;
     Ok(TAKEN)
 }

@@ -13,7 +13,7 @@ use host::{Problem, RequestDeadline};
 use model::message::{TaskDispatched, TaskResult};
 use model::{Failure, Instant, TaskKey, WorkerCommand, WorkerCommandKind, WorkerId};
 use read::Reader;
-use runtime::{Command, OfferedTask, WaitingWorker};
+use runtime::{AttemptName, Command, GivenAttempt, OfferedTask, WaitingWorker};
 use serde_json::Value;
 use tracing::{Instrument, warn};
 
@@ -63,7 +63,7 @@ struct Lease {
 /// What one try to lease found.
 #[derive(Default)]
 struct Found {
-    items: Vec<LeasedView>,
+    items: Vec<Prepared>,
     command: Option<WorkerCommandKind>,
     /// After how many seconds to ask again, if it found nothing and could not wait.
     retry_after: Option<u64>,
@@ -202,22 +202,34 @@ impl Lease {
     }
 
     /// Claims attempts for the worker. Returns those that are its own now: another worker may have been faster.
-    async fn claim(&self, prepared: Vec<Prepared>) -> Vec<LeasedView> {
+    async fn claim(&self, prepared: Vec<Prepared>) -> Vec<Prepared> {
         let attempts: Vec<_> = prepared.iter().map(|Prepared { key, view }| (*key, view.attempt)).collect();
-        let claimed = self.api.app.runtime.workers().leases().claim(self.worker(), &attempts).await;
+        let leases = self.api.app.runtime.workers().leases();
+        let (claimed_at, claimed) = (self.api.app.now(), leases.claim(self.worker(), &attempts).await);
         let mut items = Vec::new();
-        for (Prepared { key, view }, claimed) in prepared.into_iter().zip(claimed) {
+        for (prepared, claimed) in prepared.into_iter().zip(claimed) {
+            let Prepared { key, view } = &prepared;
             match claimed {
-                Ok(true) => items.push(view),
+                Ok(true) => {
+                    let given = GivenAttempt { key: *key, workflow: view.workflow.clone(), claimed_at };
+                    leases.remember(self.name(view), given);
+                    items.push(prepared);
+                }
                 Ok(false) => {}
                 Err(error) => {
-                    cannot_be_leased(key, view.attempt, &error.to_string());
+                    cannot_be_leased(*key, view.attempt, &error.to_string());
                     // The claim may have been recorded, and nobody would execute it.
-                    self.release(key, view.attempt, "it could not be given to its worker").await;
+                    self.release(*key, view.attempt, "it could not be given to its worker").await;
                 }
             }
         }
         items
+    }
+
+    /// An attempt as the worker's reports name it.
+    fn name(&self, view: &LeasedView) -> AttemptName {
+        let LeasedView { run, task, attempt, .. } = view;
+        AttemptName { run: *run, task: task.clone(), attempt: *attempt, worker: self.worker() }
     }
 
     /// Fails an attempt that no worker could execute.
@@ -235,15 +247,9 @@ impl Lease {
 
     /// Hands back attempts that the client never received. Should that fail, its worker finds them with its next heartbeat,
     /// or loses them.
-    async fn hand_back(&self, items: Vec<LeasedView>) {
-        for LeasedView { run, task, attempt, .. } in items {
-            let found = match self.api.reader(&self.caller).runs().for_worker(run).await {
-                Ok(Some(reader)) => crate::tasks::find_in(&self.api, reader, &task).await.ok(),
-                _ => None,
-            };
-            let Some(found) = found else { continue };
-            self.release(found.key(), attempt, "its worker disconnected before it received the attempt")
-                .await;
+    async fn hand_back(&self, items: Vec<Prepared>) {
+        for Prepared { key, view } in items {
+            self.release(key, view.attempt, "its worker disconnected before it received the attempt").await;
         }
     }
 
@@ -263,7 +269,7 @@ impl Lease {
     fn view(&self, Found { items, command, retry_after }: Found) -> LeaseView {
         let heartbeat_interval = self.api.app.runtime.workers().liveness().heartbeat_interval;
         LeaseView {
-            items,
+            items: items.into_iter().map(|Prepared { view, .. }| view).collect(),
             command: command.map(|kind| kind.name().to_owned()),
             heartbeat_seconds: heartbeat_interval.num_seconds().unsigned_abs() as u32,
             retry_after_seconds: retry_after,

@@ -10,7 +10,7 @@ use model::progress::{MAX_METRIC_NAME, MAX_METRICS, is_metric};
 use model::{Done, ProgressReport};
 use serde::{Deserialize, Serialize};
 
-use super::attempts::{Address, Reported, StepView, TAKEN};
+use super::attempts::{Address, Reporter, StepView, TAKEN};
 use crate::{Api, Caller, error, request};
 
 /// How far an attempt has come.
@@ -49,16 +49,15 @@ pub(crate) async fn post_progress(
     request::Json(body): request::Json<ProgressBody>,
 ) -> Result<Json<StepView>, Problem> {
     check(&body)?;
-    let reported = Reported::read(&api, &caller, address, &body.worker).await?;
-    reported.check_held_or_ended().await?;
-    let found = &reported.found;
+    let reporter = Reporter::new(&api, &caller, address, &body.worker)?;
+    let task = reporter.held_or_ended().await?;
     let done = body.progress.map(|DoneBody { fraction, message }| Done { fraction, message });
     let report = ProgressReport {
         done,
         metrics: body.metrics,
-        ..ProgressReport::new(reported.attempt, api.app.now())
+        ..ProgressReport::new(reporter.number(), api.app.now())
     };
-    api.app.runtime.workers().report_progress(found.key(), &report).await.map_err(error::runtime)?;
+    api.app.runtime.workers().report_progress(task, &report).await.map_err(error::runtime)?;
     Ok(TAKEN)
 }
 

@@ -1,5 +1,6 @@
 //! Leases: who gets which task, and in which order.
 
+mod reports;
 mod waiting;
 
 use std::collections::BTreeSet;

@@ -12,6 +12,7 @@ mod operators;
 mod oversight;
 mod random_graphs;
 mod rechecks;
+mod reports;
 mod reruns;
 mod rows;
 mod sensors;

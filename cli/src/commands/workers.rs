@@ -128,7 +128,7 @@ mod tests {
             "name": "gpu-1", "queue": "tiles", "state": "busy", "slots": 4, "host": "vm", "version": "0.1.0",
             "labels": {"gpu": true, "memory_gb": 80}, "tasks_done": 12,
             "usage": {"cpu": 0.254, "memory": 0.5, "disk": 0.96},
-            "attempts": [{"run": "018f0000-0000-7000-8000-000000000001", "task": "cut", "attempt": 2}],
+            "attempts": [{"run": "018f0000-0000-7000-8000-000000000001", "task": "cut", "attempt": 2, "link": "/x"}],
         }));
         let shown = table(&[busy, worker(json!({}))], Palette { on: false });
         let rows: Vec<Vec<&str>> = shown.lines().map(|line| cells(line).collect()).collect();
@@ -137,8 +137,21 @@ mod tests {
         let named = "gpu-1 (00000000-0000-0000-0000-000000000007)";
         let run = "cut of 018f0000-0000-7000-8000-000000000001 (attempt 2)";
         let (labels, seen) = ("gpu=true memory_gb=80", output::time(seen_at()));
-        let expected =
-            [named, "busy", "tiles", "4", labels, "vm", "0.1.0", "25 %", "50 %", "96 %", "12", &seen, run];
+        let expected = [
+            named,
+            "busy",
+            "tiles",
+            "4",
+            labels,
+            "vm",
+            "0.1.0",
+            "25 %",
+            "50 %",
+            "96 %",
+            "12",
+            seen.as_str(),
+            run,
+        ];
         assert_eq!(rows[1], expected);
         // One of the installation's own workers, which has none of these.
         let unknown = ["idle", "any", "-", "?", "?", "-", "-", "-", "-"];

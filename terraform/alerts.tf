@@ -125,6 +125,18 @@ locals {
         "A task waits, and none is completed, for 15 minutes" = "max by (subscription_id) (pubsub_googleapis_com:subscription_oldest_unacked_message_age{monitored_resource=\"pubsub_subscription\", subscription_id=~\"${local.execute_names}\"}) > 900 unless on (subscription_id) label_replace(sum by (service_name) (increase(run_googleapis_com:request_count{monitored_resource=\"cloud_run_revision\", service_name=~\"${local.execute_names}\", response_code_class=\"2xx\"}[15m])) > 0, \"subscription_id\", \"$1\", \"service_name\", \"(.+)\")"
       }
     }
+    backlog = {
+      severity = "WARNING"
+      means    = "For half an hour, there have been attempts that wait for a worker for minutes."
+      # Also of pools, which have no subscription.
+      conditions = {
+        "Attempts wait for 30 minutes" = {
+          filter  = local.counted.waiting_attempts, of = null
+          aligner = "ALIGN_DELTA", reducer = "REDUCE_SUM", by = []
+          window  = 600, above = 0, seconds = 1800
+        }
+      }
+    }
     too_many_requests = {
       severity = "WARNING"
       means    = "Cloud Run rejects requests because a service has no instance free."

@@ -47,6 +47,11 @@ locals {
       events      = ["attempt_not_taken"]
       labels      = {}
     }
+    waiting_attempts = {
+      description = "Inspections that found attempts of a run that have waited for a worker for two minutes."
+      events      = ["unclaimed_tasks"]
+      labels      = {}
+    }
     lost_attempts = {
       description = "Attempts taken from dead workers."
       events      = ["attempt_lost"]

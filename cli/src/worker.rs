@@ -14,7 +14,6 @@ mod usage;
 
 use std::iter;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -35,7 +34,7 @@ use crate::client::{self, Client, Server};
 use held::Held;
 use protocol::{AttemptId, Protocol};
 use shutdown::{Grace, Shutdown};
-use usage::UsageMeter;
+use usage::Meter;
 
 /// How long the server keeps a lease waiting for a task.
 const WAIT_SECONDS: u32 = 55;
@@ -62,7 +61,8 @@ pub async fn run(shared: &Shared, arguments: RunWorker) -> anyhow::Result<ExitCo
     let config = WorkerConfig::from_env(&environment)
         .map_err(|problems| anyhow::anyhow!("invalid settings:\n{problems}"))?;
     let stop = host::shutdown_signal();
-    let worker = Arc::new(Worker::new(server, &config, &arguments)?);
+    let meter = usage::of_machine(std::env::temp_dir());
+    let worker = Arc::new(Worker::new(server, &config, &arguments, meter)?);
     Ok(worker.serve(stop, Grace { finish: arguments.grace, stop: arguments.stop_grace }).await?)
 }
 
@@ -107,15 +107,19 @@ struct Worker {
     /// Ends the pause before the next heartbeat.
     heartbeat_now: Notify,
     shutdown: Shutdown,
-    meter: UsageMeter,
-    scratch: PathBuf,
+    meter: Meter,
     /// The usage of memory or disk above which it drains itself.
     max_usage: f64,
     clock: Arc<dyn Clock>,
 }
 
 impl Worker {
-    fn new(server: Server, config: &WorkerConfig, arguments: &RunWorker) -> anyhow::Result<Self> {
+    fn new(
+        server: Server,
+        config: &WorkerConfig,
+        arguments: &RunWorker,
+        meter: Meter,
+    ) -> anyhow::Result<Self> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
         let name = arguments.name.clone().unwrap_or_else(|| {
@@ -153,8 +157,7 @@ impl Worker {
             doubtful: AtomicU32::new(0),
             heartbeat_now: Notify::new(),
             shutdown: Shutdown::default(),
-            meter: UsageMeter::default(),
-            scratch: std::env::temp_dir(),
+            meter,
             max_usage: f64::from(arguments.drain_above) / 100.0,
             clock,
         })
@@ -245,7 +248,7 @@ impl Worker {
 
     /// The usage of its machine. Above the maximum, the worker takes no more tasks.
     fn usage(&self) -> UsageView {
-        let usage = self.meter.measure(&self.scratch);
+        let usage = (self.meter)();
         for (what, part) in [("memory", usage.memory), ("disk space", usage.disk)] {
             if let Some(part) = part.filter(|part| self.max_usage < 1.0 && *part > self.max_usage) {
                 self.fail(&format!(

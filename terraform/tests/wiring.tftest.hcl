@@ -233,6 +233,7 @@ run "alerts_fire_when_they_say" {
       queue_depth          = ["510 within 60s for 300s"]
       queue_depth_critical = ["1010 within 60s for 300s"]
       workers_missing      = ["otherwise"]
+      backlog              = ["0 within 600s for 1800s"]
       too_many_requests    = ["10 within 300s for 0s"]
       database_disk        = ["0.85 within 300s for 1800s"]
       database_cpu         = ["0.9 within 300s for 900s"]
@@ -251,6 +252,7 @@ run "alerts_fire_when_they_say" {
       stalled_run          = "user/ebbflow/stalled_runs"
       queue_depth          = "num_undelivered_messages"
       queue_depth_critical = "num_undelivered_messages"
+      backlog              = "user/ebbflow/waiting_attempts"
       too_many_requests    = "response_code=\"429\""
       database_disk        = "database/disk/utilization"
       database_cpu         = "database/cpu/utilization"

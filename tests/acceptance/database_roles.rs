@@ -120,7 +120,7 @@ async fn lives_through_deploys(cloud: CloudSql) -> Kind {
 async fn a_database_without_superuser_lives_through_deploys_on_the_installed_postgres() {
     let cloud = match CloudSql::start(Preference::Installed).await {
         Ok(cloud) => cloud,
-        Err(embedded::Error::NotFound(what)) => return eprintln!("skipped: there is no {what}"),
+        Err(embedded::Error::NotFound(what)) => return testkit::skip(&format!("there is no {what}")),
         Err(error) => panic!("{error}"),
     };
     let kind = lives_through_deploys(cloud).await;

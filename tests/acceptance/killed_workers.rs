@@ -12,21 +12,17 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use accounts::Accounts;
-use api::{Access, Api, Feed, Links};
-use auth::{Authenticator, Keys, Policy, Verifier};
 use bus::SystemClock;
-use host::Secrets;
 use language::FileKind;
 use model::{Clock, ErrorClass, Instant, RunId, TaskState, WorkerId};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
-use serde_json::{Value, json};
+use serde_json::Value;
 use store::TaskRecord;
 use tempfile::TempDir;
 use testkit::DEADLINE;
 
-use crate::world::{ISSUER, World};
+use crate::world::{World, token};
 
 /// The queue whose tasks workers lease.
 const QUEUE: &str = "tiles";
@@ -230,34 +226,6 @@ impl Workers {
     }
 }
 
-fn token() -> String {
-    let expires = SystemClock.now().timestamp() + 3600;
-    ISSUER.sign(&json!({
-        "iss": ISSUER.url(), "sub": "1", "aud": "api", "email": "ada@example.com", "email_verified": true, "exp": expires,
-    }))
-}
-
-/// Serves the API of a world. Returns its address.
-async fn serve(world: &World) -> String {
-    let verifier = Verifier::new([ISSUER.url()], "api", Keys::fixed(&ISSUER.jwks()));
-    let policy = Policy::read("@example.com=admin:*").unwrap();
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    let api = Api {
-        app: world.app.clone(),
-        database: read::Database::new(world.postgres()),
-        accounts: Accounts::new(world.postgres()),
-        access: Access::new(Authenticator::new([verifier.into()]), policy),
-        links: Links::local(&url),
-        pages_open: false,
-        feed: Feed::default(),
-        secrets: Secrets::default(),
-    };
-    let router = trigger::router(world.app.clone(), Some(api));
-    tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
-    url
-}
-
 /// Declares workers dead, as the sweep does after a minute without a heartbeat.
 async fn declare_dead(world: &World, dead: &BTreeSet<WorkerId>) {
     let store = world.store();
@@ -342,7 +310,7 @@ async fn workers_that_are_killed_lose_nothing_and_repeat_nothing_that_must_begin
     for _ in 0..RUNS {
         world.start("raster").await;
     }
-    let mut workers = Workers::start(program, serve(&world).await, seed);
+    let mut workers = Workers::start(program, world.serve_api().await, seed);
     kill_until_all_ended(&world, &mut workers).await;
 
     let (begun, killed) = (workers.begun(), workers.killed_ids().await);

@@ -10,8 +10,9 @@ use bus::Bus;
 use model::message::{PollDue, PollTarget};
 use model::{Message, RunId, RunState, TaskIndex, TaskKey, TenantId, TriggerKey};
 use runtime::{FileKind, StartRun};
+use serde_json::{Value, json};
 
-use crate::world::World;
+use crate::world::{World, token};
 
 const OF_ACME: &str = "key-of-acme-1234";
 
@@ -30,6 +31,13 @@ const WATCHER: &str = "
 name: watcher
 triggers: [{name: poll, sensor: {http: {url: 'SERVER?{{ secrets.KEY }}'}}}]
 tasks: [{name: a, type: noop}]
+";
+
+/// Names a secret in a program that workers lease.
+const LEASED: &str = "
+name: leased
+tasks:
+  - {name: program, type: bash, queue: tiles, config: {env: {KEY: '{{ secrets.KEY }}'}, command: 'echo $KEY'}}
 ";
 
 /// Uses a secret of its own, and prints another one and a guess.
@@ -90,6 +98,37 @@ async fn programs_requests_sensors_and_callbacks_have_no_secret_of_another_tenan
     assert!(refusals >= 4, "three tasks and the callback say so: {history}");
     assert!(!history.contains(OF_ACME), "{history}");
     assert_eq!(received.lock().unwrap().len(), 0, "nothing was sent");
+}
+
+/// What a worker of a tenant gets, once a run waits for one.
+async fn lease(world: &World, url: &str, tenant: (TenantId, &str)) -> (RunId, Value) {
+    let (id, name) = tenant;
+    let queue = (FileKind::Queue, "name: tiles\nkind: pool\n");
+    world.register_all(id, testkit::compile(&[queue, (FileKind::Workflow, LEASED)])).await;
+    let start = StartRun { tenant: id, ..testkit::start_run("leased") };
+    let run = world.runtime.start(start).await.unwrap().record.run.id;
+    world.bus.idle().await;
+    let asked = reqwest::Client::new()
+        .post(format!("{url}/api/v1/execution/lease"))
+        .bearer_auth(token())
+        .header("x-ebb-tenant", name)
+        .json(&json!({"worker": name, "queue": "tiles"}));
+    (run, asked.send().await.unwrap().json().await.unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_that_leases_gets_no_secret_of_another_tenant() {
+    let (world, mallory) = world().await;
+    let acme = world.store().tenant("acme", world.now()).await.unwrap();
+    let url = world.serve_api().await;
+    let (_, own) = lease(&world, &url, (acme, "acme")).await;
+    assert_eq!(own["items"][0]["secrets"], json!([OF_ACME]), "{own}");
+    let (run, foreign) = lease(&world, &url, (mallory, "mallory")).await;
+    assert_eq!(foreign["items"], json!([]), "{foreign}");
+    assert_eq!(world.states(run).await, ["failed"]);
+    let history = format!("{:?} {:?} {foreign}", world.tasks(run).await, world.events(run).await);
+    assert!(history.contains("tenant `mallory` has no secret `KEY`"), "{history}");
+    assert!(!history.contains(OF_ACME), "{history}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -3,13 +3,16 @@
 use std::ops::Deref;
 use std::sync::{Arc, LazyLock};
 
-use auth::{Issuer, Keys, PushAuth, Verifier};
+use accounts::Accounts;
+use api::{Access, Api, Feed, Links};
+use auth::{Authenticator, Issuer, Keys, Policy, PushAuth, Verifier};
 use bus::local::{Broker, Faults};
 use bus::{Endpoint, Subscription, SystemClock};
 use execute::{Executor, Runner, Worker};
-use host::App;
-use model::{RunId, RunState, Topic};
+use host::{App, Secrets};
+use model::{Clock, RunId, RunState, Topic};
 use runtime::Settings;
+use serde_json::json;
 use store::RunRecord;
 use tempfile::TempDir;
 
@@ -19,6 +22,14 @@ pub(crate) const AUDIENCE: &str = "push";
 /// Generating a key is slow, so all tests share one.
 pub(crate) static ISSUER: LazyLock<Arc<Issuer>> =
     LazyLock::new(|| Arc::new(Issuer::generate("https://issuer.example")));
+
+/// The token of an admin of every tenant, for the API.
+pub(crate) fn token() -> String {
+    let expires = SystemClock.now().timestamp() + 3600;
+    ISSUER.sign(&json!({
+        "iss": ISSUER.url(), "sub": "1", "aud": "api", "email": "ada@example.com", "email_verified": true, "exp": expires,
+    }))
+}
 
 pub(crate) struct World {
     base: testkit::World<Broker, SystemClock>,
@@ -61,6 +72,27 @@ impl World {
             base.bus.subscribe(&topic, Subscription::new(topic.id(), endpoint, AUDIENCE));
         }
         Self { base, app, secrets }
+    }
+
+    /// Serves the API, which knows the same secrets as the workers. Returns its address.
+    pub(crate) async fn serve_api(&self) -> String {
+        let verifier = Verifier::new([ISSUER.url()], "api", Keys::fixed(&ISSUER.jwks()));
+        let policy = Policy::read("@example.com=admin:*").unwrap();
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let api = Api {
+            app: self.app.clone(),
+            database: read::Database::new(self.postgres()),
+            accounts: Accounts::new(self.postgres()),
+            access: Access::new(Authenticator::new([verifier.into()]), policy),
+            links: Links::local(&url),
+            pages_open: false,
+            feed: Feed::default(),
+            secrets: Secrets::default().with_folder(self.secrets.path().to_owned()),
+        };
+        let router = trigger::router(self.app.clone(), Some(api));
+        tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+        url
     }
 
     /// Gives a tenant a secret.

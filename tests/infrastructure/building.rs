@@ -86,6 +86,10 @@ fn a_complete_gate_skips_nothing_about_deploys() {
         ["terraform/check/run ", "tools/deploy-test/run "].iter().any(|step| line.starts_with(step))
     });
     assert_eq!(steps.filter(|line| line.ends_with(" || may_skip $?")).count(), 2);
+    assert!(
+        gate.contains("cloudbuild.yaml was not checked") && gate.contains("\n    may_skip 3\nfi\n"),
+        "{gate}"
+    );
     let planted = "[ \"${GATE:-}\" != complete ] || tools/deploy-test/run --mistakes";
     assert!(gate.lines().any(|line| line == planted), "a complete gate plants known mistakes");
 }

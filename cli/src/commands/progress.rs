@@ -1,8 +1,9 @@
 //! The progress of a run, derived from its events: lines for a pipe, a live view for a terminal.
 
 use std::collections::BTreeMap;
+use std::ops::Bound::{Excluded, Included, Unbounded};
 
-use api::views::{EventView, ProgressView};
+use api::views::{EventView, TaskView};
 use chrono::TimeDelta;
 use model::{EventKind, Instant, RunState, TaskState};
 use serde_json::Value;
@@ -16,6 +17,10 @@ const MAX_LINES: usize = 20;
 pub(super) struct Progress {
     tasks: Vec<Line>,
     places: BTreeMap<String, usize>,
+    /// The running tasks and children, as they were last read.
+    running: BTreeMap<String, Option<TaskView>>,
+    /// The running task that was read last.
+    last_read: String,
     /// How the run ended, once it has.
     pub(super) end: Option<RunState>,
 }
@@ -24,10 +29,10 @@ struct Line {
     name: String,
     state: TaskState,
     attempt: u32,
+    max_attempts: u32,
     since: Option<Instant>,
     note: String,
     children: Option<Children>,
-    reported: Option<ProgressView>,
 }
 
 /// The progress of a fan-out's children.
@@ -60,13 +65,34 @@ impl Children {
 
 impl Progress {
     /// A run with these tasks, before its first event.
-    pub(super) fn new(names: impl IntoIterator<Item = String>) -> Self {
-        let (state, attempt, since) = (TaskState::Pending, 0, None);
-        let pending =
-            |name| Line { name, state, attempt, since, note: String::new(), children: None, reported: None };
-        let tasks: Vec<Line> = names.into_iter().map(pending).collect();
+    pub(super) fn new(tasks: Vec<TaskView>) -> Self {
+        let pending = |task: TaskView| Line {
+            name: task.name,
+            state: TaskState::Pending,
+            attempt: 0,
+            max_attempts: task.max_attempts,
+            since: None,
+            note: String::new(),
+            children: None,
+        };
+        let tasks: Vec<Line> = tasks.into_iter().map(pending).collect();
         let places = tasks.iter().enumerate().map(|(place, task)| (task.name.clone(), place)).collect();
-        Self { tasks, places, end: None }
+        Self { tasks, places, running: BTreeMap::new(), last_read: String::new(), end: None }
+    }
+
+    /// Whether an event's line says how many attempts its task is allowed, which changes with each attempt.
+    pub(super) fn needs_total(&self, event: &EventView) -> bool {
+        let is_own = event.task.as_ref().is_some_and(|task| self.places.contains_key(task));
+        is_own && event.attempt > Some(1) && entered(event).is_some()
+    }
+
+    /// Takes in how many attempts each task is allowed.
+    pub(super) fn set_totals(&mut self, tasks: &[TaskView]) {
+        for task in tasks {
+            if let Some(place) = self.places.get(&task.name) {
+                self.tasks[*place].max_attempts = task.max_attempts;
+            }
+        }
     }
 
     /// Applies one event. Returns the line to print, if it changed anything.
@@ -80,6 +106,10 @@ impl Progress {
         }
         let state = entered(event)?;
         let name = event.task.as_deref()?;
+        match state {
+            TaskState::Running => self.running.insert(name.to_owned(), None),
+            _ => self.running.remove(name),
+        };
         let Some(place) = self.places.get(name).copied() else {
             return self.on_child(name, state, event, palette);
         };
@@ -92,31 +122,35 @@ impl Progress {
         task.attempt = event.attempt.unwrap_or(task.attempt);
         task.since = Some(event.at);
         task.note = note(&event.data);
-        task.reported = None;
         Some(format!("{} {}", event.at.format("%H:%M:%S"), self.line(place, palette)))
     }
 
-    /// The tasks that are running.
-    pub(super) fn running(&self) -> Vec<String> {
-        let running = self.tasks.iter().filter(|task| task.state == TaskState::Running);
-        running.map(|task| task.name.clone()).collect()
+    /// The next running tasks to read, children too. Each has its turn, however many there are.
+    pub(super) fn next_running(&mut self, most: usize) -> Vec<String> {
+        let last = self.last_read.as_str();
+        let after = self.running.range::<str, _>((Excluded(last), Unbounded));
+        let before = self.running.range::<str, _>((Unbounded, Included(last)));
+        let next: Vec<String> = after.chain(before).take(most).map(|(name, _)| name.clone()).collect();
+        self.last_read = next.last().cloned().unwrap_or_default();
+        next
     }
 
     /// Takes in how far a running task has come. Returns the line to print: for each phase, and for each tenth of the work.
-    pub(super) fn report(&mut self, name: &str, reported: ProgressView, palette: Palette) -> Option<String> {
-        let place = *self.places.get(name)?;
-        let task = &mut self.tasks[place];
-        if task.state != TaskState::Running {
-            return None;
-        }
-        let tenths = |view: &ProgressView| view.percent().map(|percent| percent / 10);
-        let is_new = match &task.reported {
-            None => true,
-            Some(known) => known.phase != reported.phase || tenths(known) != tenths(&reported),
+    pub(super) fn report(&mut self, task: TaskView, palette: Palette) -> Option<String> {
+        let phase_and_tenth = |task: &TaskView| {
+            let reported = task.progress.as_ref()?;
+            Some((reported.phase.clone(), reported.percent().map(|percent| percent / 10)))
         };
-        let at = reported.at;
-        task.reported = Some(reported);
-        is_new.then(|| format!("{} {}", at.format("%H:%M:%S"), self.line(place, palette)))
+        let name = task.name.clone();
+        let at = task.progress.as_ref()?.at;
+        let known = self.running.get_mut(&name)?;
+        let is_new = known.as_ref().and_then(phase_and_tenth) != phase_and_tenth(&task);
+        *known = Some(task);
+        let line = match self.places.get(&name) {
+            Some(place) => self.line(*place, palette),
+            None => self.child_line(self.running[&name].as_ref()?, palette),
+        };
+        is_new.then(|| format!("{} {line}", at.format("%H:%M:%S")))
     }
 
     /// Counts a child's end in the line of its fan-out.
@@ -151,6 +185,9 @@ impl Progress {
             shown.truncate(MAX_LINES);
         }
         let mut lines: Vec<String> = shown.iter().map(|place| self.line_at(*place, now, palette)).collect();
+        let children = self.running.values().flatten().filter(|task| task.parent.is_some());
+        let spare = MAX_LINES - lines.len();
+        lines.extend(children.take(spare).map(|child| self.child_line(child, palette)));
         if shown.len() < all.len() {
             let ended = self.tasks.iter().filter(|task| task.state.is_final()).count();
             lines.push(palette.paint(Colour::Quiet, format!("{ended} of {} tasks have ended", all.len())));
@@ -168,16 +205,36 @@ impl Progress {
 
     fn line(&self, place: usize, palette: Palette) -> String {
         let task = &self.tasks[place];
-        let width = self.tasks.iter().map(|task| task.name.chars().count()).max().unwrap_or_default();
-        let (sign, colour) = output::task_sign(task.state);
-        let state = palette.paint(colour, format!("{sign} {}", task.state.name()));
-        let attempt = if task.attempt > 1 { format!(" (attempt {})", task.attempt) } else { String::new() };
         let note = if task.note.is_empty() { String::new() } else { format!(": {}", task.note) };
         let children = task.children.as_ref().map(Children::summary).unwrap_or_default();
-        let reported = task.reported.as_ref().map(output::reported).filter(|text| !text.is_empty());
-        let reported = reported.map(|text| format!("  {text}")).unwrap_or_default();
-        format!("{:<width$}  {state}{attempt}{children}{reported}{note}", task.name)
+        let running = self.running.get(&task.name).and_then(Option::as_ref);
+        let reported = running.map(reported).unwrap_or_default();
+        let attempt = attempt(task.attempt, task.max_attempts);
+        let state = self.name_and_state(&task.name, task.state, palette);
+        format!("{state}{attempt}{children}{reported}{note}")
     }
+
+    /// The line of a running child.
+    fn child_line(&self, task: &TaskView, palette: Palette) -> String {
+        let state = self.name_and_state(&task.name, TaskState::Running, palette);
+        format!("{state}{}{}", attempt(task.attempt, task.max_attempts), reported(task))
+    }
+
+    fn name_and_state(&self, name: &str, state: TaskState, palette: Palette) -> String {
+        let width = self.tasks.iter().map(|task| task.name.chars().count()).max().unwrap_or_default();
+        let (sign, colour) = output::task_sign(state);
+        format!("{name:<width$}  {}", palette.paint(colour, format!("{sign} {}", state.name())))
+    }
+}
+
+/// ` (attempt 2 of 4)`; nothing for the first.
+fn attempt(attempt: u32, max_attempts: u32) -> String {
+    if attempt > 1 { format!(" (attempt {attempt} of {max_attempts})") } else { String::new() }
+}
+
+fn reported(task: &TaskView) -> String {
+    let reported = task.progress.as_ref().map(output::reported).filter(|text| !text.is_empty());
+    reported.map(|text| format!("  {text}")).unwrap_or_default()
 }
 
 fn is_relevant(state: TaskState) -> bool {

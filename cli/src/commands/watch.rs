@@ -22,7 +22,7 @@ const POLL_INTERVAL: TimeDelta = TimeDelta::milliseconds(300);
 /// How many polls of the run there are for each poll of what its tasks report.
 const POLLS_PER_REPORT: u64 = 3;
 
-/// The maximum number of running tasks whose reports are read.
+/// The maximum number of running tasks whose reports are read in one poll.
 const MAX_REPORTS: usize = 5;
 
 /// The maximum number of failed tasks to report at the end.
@@ -49,12 +49,16 @@ pub(super) async fn pause() {
 
 async fn follow(client: &Client, id: RunId, screen: &Screen) -> Result<Progress> {
     let id = id.to_string();
-    let tasks: Vec<TaskView> = client.all(&["runs", &id, "tasks"]).await?;
-    let mut progress = Progress::new(tasks.into_iter().map(|task| task.name));
+    let tasks = ["runs", &id, "tasks"];
+    let mut progress = Progress::new(client.all(&tasks).await?);
     let mut events = Follower::new(&["runs", &id, "events"], &[]);
     for poll in 0.. {
-        for event in events.new_items::<EventView>(client).await? {
-            if let Some(line) = progress.on(&event, screen.palette()) {
+        let happened: Vec<EventView> = events.new_items(client).await?;
+        if happened.iter().any(|event| progress.needs_total(event)) {
+            progress.set_totals(&client.all(&tasks).await?);
+        }
+        for event in &happened {
+            if let Some(line) = progress.on(event, screen.palette()) {
                 screen.line(&line)?;
             }
         }
@@ -72,10 +76,9 @@ async fn follow(client: &Client, id: RunId, screen: &Screen) -> Result<Progress>
 
 /// Reads how far the running tasks have come, which is not part of the run's history.
 async fn read_reports(client: &Client, id: &str, progress: &mut Progress, screen: &Screen) -> Result<()> {
-    for name in progress.running().into_iter().take(MAX_REPORTS) {
+    for name in progress.next_running(MAX_REPORTS) {
         let task: TaskView = client.get(&["runs", id, "tasks", &name], &[]).await?;
-        let Some(reported) = task.progress else { continue };
-        if let Some(line) = progress.report(&name, reported, screen.palette()) {
+        if let Some(line) = progress.report(task, screen.palette()) {
             screen.line(&line)?;
         }
     }

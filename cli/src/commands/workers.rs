@@ -107,3 +107,63 @@ fn colour(state: WorkerState) -> Colour {
         WorkerState::Killed | WorkerState::Dead => Colour::Bad,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn worker(more: serde_json::Value) -> WorkerView {
+        let mut worker = json!({
+            "id": "00000000-0000-0000-0000-000000000007", "function": "remote", "state": "idle",
+            "started_at": "2027-01-15T08:00:00Z", "heartbeat_at": "2027-01-15T08:00:00Z",
+            "attempts": [], "labels": {}, "breakers": [],
+        });
+        worker.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        serde_json::from_value(worker).unwrap()
+    }
+
+    #[test]
+    fn a_worker_is_listed_with_its_slots_labels_usage_and_work() {
+        let busy = worker(json!({
+            "name": "gpu-1", "queue": "tiles", "state": "busy", "slots": 4, "host": "vm", "version": "0.1.0",
+            "labels": {"gpu": true, "memory_gb": 80}, "tasks_done": 12,
+            "usage": {"cpu": 0.254, "memory": 0.5, "disk": 0.96},
+            "attempts": [{"run": "018f0000-0000-7000-8000-000000000001", "task": "cut", "attempt": 2, "link": "/x"}],
+        }));
+        let shown = table(&[busy, worker(json!({}))], Palette { on: false });
+        let rows: Vec<Vec<&str>> = shown.lines().map(|line| cells(line).collect()).collect();
+        let head = "WORKER STATE QUEUE SLOTS LABELS HOST VERSION CPU MEMORY DISK DONE".split(' ');
+        assert_eq!(rows[0], head.chain(["LAST SEEN", "ATTEMPTS"]).collect::<Vec<_>>());
+        let named = "gpu-1 (00000000-0000-0000-0000-000000000007)";
+        let run = "cut of 018f0000-0000-7000-8000-000000000001 (attempt 2)";
+        let (labels, seen) = ("gpu=true memory_gb=80", output::time(seen_at()));
+        let expected = [
+            named,
+            "busy",
+            "tiles",
+            "4",
+            labels,
+            "vm",
+            "0.1.0",
+            "25 %",
+            "50 %",
+            "96 %",
+            "12",
+            seen.as_str(),
+            run,
+        ];
+        assert_eq!(rows[1], expected);
+        // One of the installation's own workers, which has none of these.
+        let unknown = ["idle", "any", "-", "?", "?", "-", "-", "-", "-"];
+        assert_eq!(rows[2][1..10], unknown, "{shown}");
+    }
+
+    fn seen_at() -> model::Instant {
+        model::Instant::from_timestamp(1_800_000_000, 0).unwrap()
+    }
+
+    /// The cells of a line, which two spaces or more separate.
+    fn cells(line: &str) -> impl Iterator<Item = &str> {
+        line.split("  ").map(str::trim).filter(|cell| !cell.is_empty())
+    }
+}

@@ -45,15 +45,14 @@ impl Worker {
     }
 
     fn is_heartbeat_due(&self) -> bool {
-        // Also notices a full disk while attempts write to it.
-        self.usage();
         self.held.count() > 0 || self.held.has_unknown() || self.doubtful.load(Ordering::Relaxed) > 0
     }
 
     /// Sends one heartbeat and acts on the response. Returns whether there was one.
     pub(super) async fn heartbeat(&self) -> bool {
         let before = self.held.ids();
-        let usage = Some(self.meter.measure(&self.scratch));
+        // Also notices that attempts fill the disk.
+        let usage = Some(self.usage());
         let response = tokio::select! {
             response = self.protocol.heartbeat(usage) => response.map_err(|error| error.to_string()),
             () = self.wait(HEARTBEAT_TIMEOUT) => Err("the server does not respond".to_owned()),
@@ -102,5 +101,52 @@ fn named(claim: &ClaimedAttemptView, before: &[AttemptId]) -> Option<AttemptId> 
     match task {
         Some(task) => Some(AttemptId { run, task, attempt }),
         None => before.iter().find(|id| id.run == run && id.attempt == attempt).cloned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use api::execution::UsageView;
+    use clap::Parser;
+    use host::config::{Environment, WorkerConfig};
+    use model::RunId;
+    use tokio::sync::watch;
+
+    use super::*;
+    use crate::args::RunWorker;
+    use crate::client::Server;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        worker: RunWorker,
+    }
+
+    /// A worker with the usual settings, on a machine whose memory is in use as the test says.
+    fn worker(memory: watch::Receiver<f64>) -> Arc<Worker> {
+        // No server listens there: a worker measures whether or not it is heard.
+        let server = Server { url: "http://127.0.0.1:9".into(), token: "x".into(), tenant: None };
+        let config = WorkerConfig::from_env(&Environment::default()).unwrap();
+        let arguments = Line::parse_from(["ebb", "--queue", "remote"]).worker;
+        let meter = Box::new(move || UsageView { memory: Some(*memory.borrow()), ..UsageView::default() });
+        Arc::new(Worker::new(server, &config, &arguments, meter).unwrap())
+    }
+
+    #[tokio::test]
+    async fn a_worker_drains_itself_once_its_tasks_use_more_than_95_percent() {
+        let (memory, meter) = watch::channel(0.95);
+        let worker = worker(meter);
+        let id = AttemptId { run: RunId(uuid::Uuid::nil()), task: "fill".into(), attempt: 1 };
+        worker.held.begin_lease();
+        worker.held.end_lease([id.clone()]);
+        assert!(!worker.heartbeat().await, "there is no server");
+        assert!(!worker.shutdown.begun().is_cancelled(), "95 % is not more than 95 %");
+        memory.send_replace(0.96);
+        let heartbeats = tokio::spawn(worker.clone().send_heartbeats());
+        worker.shutdown.begun().cancelled().await;
+        heartbeats.abort();
+        let reason = worker.shutdown.reason().unwrap();
+        assert_eq!(reason, "96 % of memory is in use, more than this worker's limit");
+        assert_eq!(worker.held.ids(), [id], "it may finish");
     }
 }

@@ -47,6 +47,11 @@ impl Shutdown {
         &self.abandoned
     }
 
+    /// Why the worker takes no more attempts, once it does not.
+    pub(super) fn reason(&self) -> Option<&str> {
+        self.reason.get().map(String::as_str)
+    }
+
     /// Success if somebody asked for the end.
     pub(super) fn exit_code(&self) -> ExitCode {
         if self.has_failed.load(Ordering::Relaxed) { ExitCode::FAILURE } else { ExitCode::SUCCESS }
@@ -102,7 +107,7 @@ impl Worker {
             let (count, seconds) = (self.held.count(), grace.stop.as_secs());
             warn!("{count} tasks did not finish: they get TERM and {seconds} s to save their state");
         }
-        self.held.hand_back(self.shutdown.reason.get().map(String::as_str).unwrap_or_default());
+        self.held.hand_back(self.shutdown.reason().unwrap_or_default());
         tokio::select! {
             biased;
             () = self.held.empty() => return,

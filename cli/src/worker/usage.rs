@@ -1,15 +1,24 @@
 //! How much of its machine is in use, as far as the worker can see: of its container, where that has limits of its own.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use api::execution::UsageView;
 use rustix::fs::statvfs;
 
+/// Measures how much of a worker's machine is in use.
+pub(super) type Meter = Box<dyn Fn() -> UsageView + Send + Sync>;
+
+/// Measures this machine, and the disk below a folder.
+pub(super) fn of_machine(folder: PathBuf) -> Meter {
+    let meter = UsageMeter::default();
+    Box::new(move || meter.measure(&folder))
+}
+
 /// Measures the usage of processors since the last time, of memory, and of the disk below a folder.
 #[derive(Default)]
-pub(super) struct UsageMeter {
+struct UsageMeter {
     processors: Mutex<Option<Ticks>>,
 }
 
@@ -22,7 +31,7 @@ struct Ticks {
 
 impl UsageMeter {
     /// The usage now, as far as the system shows it.
-    pub(super) fn measure(&self, folder: &Path) -> UsageView {
+    fn measure(&self, folder: &Path) -> UsageView {
         UsageView { cpu: self.cpu(), memory: memory(), disk: disk(folder) }
     }
 
@@ -118,7 +127,7 @@ mod tests {
 
     #[test]
     fn this_machine_shows_its_usage() {
-        let UsageView { cpu, memory, disk } = UsageMeter::default().measure(&std::env::temp_dir());
+        let UsageView { cpu, memory, disk } = of_machine(std::env::temp_dir())();
         let parts = [cpu.unwrap(), memory.unwrap(), disk.unwrap()];
         assert!(parts.iter().all(|part| (0.0..=1.0).contains(part)), "{parts:?}");
     }

@@ -104,7 +104,7 @@ fn uv() -> Option<PathBuf> {
     let install = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.ci/python");
     let installed = Command::new(install).args(["uv", "uv"]).output().unwrap();
     if !installed.status.success() {
-        eprintln!("skipped: packages are not installed with uv: {}", printed(&installed));
+        testkit::skip(&format!("packages are not installed with uv: {}", printed(&installed)));
         return None;
     }
     let python = PathBuf::from(String::from_utf8(installed.stdout).unwrap().trim());

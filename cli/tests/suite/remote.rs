@@ -2,6 +2,7 @@
 
 mod long;
 mod slots;
+mod watched;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

@@ -55,6 +55,19 @@ fn one_task_runs_without_a_server_and_prints_its_output() {
 }
 
 #[test]
+fn one_task_resumes_from_a_checkpoint_that_is_given() {
+    let command = r#"grep -o '"checkpoint":{[^}]*}' "$EBB_INPUT" | cut -d: -f2- > "$EBB_OUTPUT""#;
+    let text =
+        format!("name: resume\ntasks: [{{name: merge, type: bash, config: {{command: {command:?}}}}}]\n");
+    let project = Project::new().with("resume", &text);
+    let run = ["task", "run", "resume", "merge", "--checkpoint"];
+    let given = r#"{"phase":"merge","tile":7}"#;
+    let output: Value = serde_json::from_str(&project.ask(&[&run[..], &[given]].concat())).unwrap();
+    assert_eq!(output, json!({"phase": "merge", "tile": 7}));
+    project.assert_fails(&[&run[..], &["{"]].concat(), 2, "--checkpoint");
+}
+
+#[test]
 fn one_task_gets_the_outputs_that_a_run_on_the_server_has() {
     let project = project();
     let extract = r#"printf "{\"rows\": 12}" > $EBB_OUTPUT"#;

@@ -249,7 +249,7 @@ fn checked_by_promtool(arguments: &[&str], input: &[u8]) {
     let mut promtool = Command::new("promtool");
     promtool.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let Ok(mut process) = promtool.spawn() else {
-        return eprintln!("skipped: promtool is not installed (Debian's package `prometheus` has it)");
+        return testkit::skip("promtool is not installed (Debian's package `prometheus` has it)");
     };
     process.stdin.take().unwrap().write_all(input).unwrap();
     let output = process.wait_with_output().unwrap();

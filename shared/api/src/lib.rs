@@ -72,7 +72,7 @@ use read::{Database, Reader};
 pub use access::Access;
 pub use links::Links;
 pub use live::Feed;
-pub use runtime::Graph;
+pub use runtime::{Graph, attempts_allowed};
 
 /// The maximum size of a request's body, in bytes.
 pub const BODY_LIMIT: usize = 1024 * 1024;

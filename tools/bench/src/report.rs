@@ -74,6 +74,9 @@ pub(crate) struct Outcome {
     /// A description of the scenario.
     pub(crate) what: String,
     pub(crate) figures: Vec<Figure>,
+    /// Why there are no figures, if this machine lacks something.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) not_measured: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) notes: Vec<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -82,7 +85,17 @@ pub(crate) struct Outcome {
 
 impl Outcome {
     pub(crate) fn new(name: &'static str, what: impl Into<String>, figures: Vec<Figure>) -> Self {
-        Self { name, what: what.into(), figures, notes: Vec::new(), statements: Vec::new() }
+        let what = what.into();
+        Self { name, what, figures, not_measured: None, notes: Vec::new(), statements: Vec::new() }
+    }
+
+    /// A scenario that cannot be measured here. It misses its goals.
+    pub(crate) fn not_measured(name: &'static str, what: impl Into<String>, why: String) -> Self {
+        Self { not_measured: Some(why), ..Self::new(name, what, Vec::new()) }
+    }
+
+    fn is_met(&self) -> bool {
+        self.not_measured.is_none() && self.figures.iter().all(|figure| figure.met != Some(false))
     }
 
     pub(crate) fn with_note(mut self, note: impl Into<String>) -> Self {
@@ -140,10 +153,9 @@ impl Report {
         Self { version: env!("CARGO_PKG_VERSION"), build, quick, machine, scenarios }
     }
 
-    /// Whether every goal is met. Smaller sizes are less exact, so they are not judged.
+    /// Whether everything is measured, and every goal is met. Smaller sizes are less exact, so they are not judged.
     pub(crate) fn is_met(&self) -> bool {
-        let mut figures = self.scenarios.iter().flat_map(|outcome| &outcome.figures);
-        self.quick || figures.all(|figure| figure.met != Some(false))
+        self.quick || self.scenarios.iter().all(Outcome::is_met)
     }
 
     fn heading(&self) -> String {
@@ -169,6 +181,9 @@ impl fmt::Display for Report {
         let head = ["SCENARIO", "FIGURE", "MEASURED", "", "GOAL", "MET", "PER COMMIT"];
         write!(f, "{}", output::table(head, self.scenarios.iter().flat_map(lines)))?;
         for outcome in &self.scenarios {
+            if let Some(why) = &outcome.not_measured {
+                write!(f, "\n{}: NOT MEASURED, {why}", outcome.name)?;
+            }
             for note in &outcome.notes {
                 write!(f, "\n{}: {note}", outcome.name)?;
             }

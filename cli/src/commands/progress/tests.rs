@@ -1,4 +1,3 @@
-use api::views::MetricView;
 use serde_json::json;
 
 use super::*;
@@ -21,8 +20,27 @@ fn event(kind: EventKind, task: Option<&str>, attempt: u32, data: Value) -> Even
     }
 }
 
+fn task(name: &str, more: Value) -> TaskView {
+    let mut task = json!({
+        "name": name, "type": "bash", "state": "running", "attempt": 1, "max_attempts": 4, "queue": "light",
+        "created_at": "2027-01-15T08:00:00Z", "links": {"self": "/x", "console": "c", "logs": "l", "trace": "t"},
+    });
+    task.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    serde_json::from_value(task).unwrap()
+}
+
 fn progress(names: &[&str]) -> Progress {
-    Progress::new(names.iter().map(|name| name.to_string()))
+    Progress::new(names.iter().map(|name| task(name, json!({}))).collect())
+}
+
+/// A task that has reported how far it has come.
+fn reporting(name: &str, percent: u32, phase: &str) -> TaskView {
+    let progress = json!({
+        "attempt": 1, "at": at(1), "fraction": f64::from(percent) / 100.0, "message": "page 3", "phase": phase,
+        "metrics": {"rows": {"value": 120.0, "series": []}},
+    });
+    let parent = name.rsplit_once("__").map(|(parent, _)| parent);
+    task(name, json!({"progress": progress, "parent": parent}))
 }
 
 #[test]
@@ -37,7 +55,7 @@ fn a_retry_says_why_and_when_in_one_line() {
     let mut progress = progress(&["load"]);
     let data = json!({"class": "program_failed", "message": "exit code 1\nand more", "reason": "attempt 3 of 4 follows", "delay_ms": 2_000});
     let line = progress.on(&event(EventKind::TaskRetrying, Some("load"), 2, data), PLAIN).unwrap();
-    let expected = "load  ↻ up_for_retry (attempt 2): program_failed: exit code 1; attempt 3 of 4 follows; again in 2.0 s";
+    let expected = "load  ↻ up_for_retry (attempt 2 of 4): program_failed: exit code 1; attempt 3 of 4 follows; again in 2.0 s";
     assert_eq!(line, format!("08:00:00 {expected}"));
 }
 
@@ -69,8 +87,7 @@ fn a_small_run_is_drawn_whole_with_the_time_that_running_tasks_have_taken() {
 
 #[test]
 fn a_large_run_is_drawn_by_what_is_of_interest() {
-    let names: Vec<String> = (0..100).map(|number| format!("t{number}")).collect();
-    let mut progress = Progress::new(names);
+    let mut progress = Progress::new((0..100).map(|number| task(&format!("t{number}"), json!({}))).collect());
     progress.on(&event(EventKind::TaskSucceeded, Some("t1"), 1, Value::Null), PLAIN);
     progress.on(&event(EventKind::TaskFailed, Some("t7"), 1, json!({"message": "no"})), PLAIN);
     assert_eq!(progress.picture(at(0), PLAIN), "t7   ✗ failed: no\n2 of 100 tasks have ended");
@@ -115,24 +132,56 @@ fn a_task_that_waits_for_another_run_names_it() {
 }
 
 #[test]
+fn the_attempts_that_a_task_is_allowed_are_read_again_after_each_retry() {
+    let mut progress = progress(&["load"]);
+    let started = |task, attempt| event(EventKind::TaskStarted, Some(task), attempt, Value::Null);
+    assert!(!progress.needs_total(&started("load", 1)), "the first attempt shows no total");
+    assert!(!progress.needs_total(&started("load__0", 2)), "a child has no line for it");
+    assert!(progress.needs_total(&started("load", 2)));
+    progress.set_totals(&[task("load", json!({"max_attempts": 5}))]);
+    let line = progress.on(&started("load", 2), PLAIN).unwrap();
+    assert_eq!(line, "08:00:00 load  ▶ running (attempt 2 of 5)");
+}
+
+#[test]
 fn what_a_running_task_reports_is_shown_by_phase_and_tenth() {
     let mut progress = progress(&["load"]);
-    let reported = |fraction, phase: &str| ProgressView {
-        attempt: 1,
-        at: at(1),
-        fraction: Some(fraction),
-        message: Some("page 3".to_owned()),
-        phase: Some(phase.to_owned()),
-        metrics: BTreeMap::from([("rows".to_owned(), MetricView { value: 120.0, series: Vec::new() })]),
-    };
-    assert_eq!(progress.report("load", reported(0.1, "copy"), PLAIN), None, "it has not started");
+    assert_eq!(progress.report(reporting("load", 10, "copy"), PLAIN), None, "it has not started");
     progress.on(&event(EventKind::TaskStarted, Some("load"), 1, Value::Null), PLAIN);
-    assert_eq!(progress.running(), ["load"]);
-    let line = progress.report("load", reported(0.42, "copy"), PLAIN).unwrap();
+    assert_eq!(progress.report(task("load", json!({})), PLAIN), None, "it has reported nothing");
+    let line = progress.report(reporting("load", 42, "copy"), PLAIN).unwrap();
     assert_eq!(line, "08:00:01 load  ▶ running  42 % copy: page 3, rows = 120");
-    assert_eq!(progress.report("load", reported(0.49, "copy"), PLAIN), None, "the same tenth");
-    assert!(progress.report("load", reported(0.5, "copy"), PLAIN).is_some());
-    assert!(progress.report("load", reported(0.5, "check"), PLAIN).is_some());
+    assert_eq!(progress.report(reporting("load", 49, "copy"), PLAIN), None, "the same tenth");
+    assert!(progress.report(reporting("load", 50, "copy"), PLAIN).is_some());
+    assert!(progress.report(reporting("load", 50, "check"), PLAIN).is_some());
     let line = progress.on(&event(EventKind::TaskSucceeded, Some("load"), 1, Value::Null), PLAIN).unwrap();
     assert!(!line.contains('%'), "{line}");
+    assert_eq!(progress.report(reporting("load", 60, "check"), PLAIN), None, "it has ended");
+}
+
+#[test]
+fn a_running_child_that_reports_has_a_line_of_its_own() {
+    let mut progress = progress(&["split", "join"]);
+    progress.on(&event(EventKind::TaskFannedOut, Some("split"), 1, json!({"count": 20})), PLAIN);
+    progress.on(&event(EventKind::TaskStarted, Some("split__7"), 1, Value::Null), PLAIN);
+    let line = progress.report(reporting("split__7", 42, "copy"), PLAIN).unwrap();
+    let child = "split__7  ▶ running  42 % copy: page 3, rows = 120";
+    assert_eq!(line, format!("08:00:01 {child}"));
+    let picture = progress.picture(at(0), PLAIN);
+    assert_eq!(picture, format!("split  ☾ sleeping  0/20 children\njoin   ○ pending\n{child}"));
+    progress.on(&event(EventKind::TaskSucceeded, Some("split__7"), 1, Value::Null), PLAIN);
+    assert!(!progress.picture(at(0), PLAIN).contains("split__7"));
+}
+
+#[test]
+fn each_running_task_has_its_turn_to_be_read() {
+    let mut progress = progress(&["a", "b", "c", "d"]);
+    assert!(progress.next_running(3).is_empty());
+    for task in ["a", "b", "c", "d", "d__0"] {
+        progress.on(&event(EventKind::TaskStarted, Some(task), 1, Value::Null), PLAIN);
+    }
+    assert_eq!(progress.next_running(3), ["a", "b", "c"]);
+    assert_eq!(progress.next_running(3), ["d", "d__0", "a"]);
+    progress.on(&event(EventKind::TaskSucceeded, Some("b"), 1, Value::Null), PLAIN);
+    assert_eq!(progress.next_running(9), ["c", "d", "d__0", "a"], "each once");
 }

@@ -1,8 +1,10 @@
 //! Long tasks: the deploys that they outlive, and where they resume after one that stops their worker.
 
+use serde_json::Value;
 use testkit::{Port, eventually};
 
 use super::{Place, WAIT, runs, task};
+use crate::project::Dev;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_task_runs_on_while_its_server_is_replaced_twice() {
@@ -13,13 +15,7 @@ async fn a_task_runs_on_while_its_server_is_replaced_twice() {
     let run = place.trigger("wait");
     runs(&dev, &run, 1).await;
     for _ in 0..2 {
-        let last_seen = heartbeat(&dev).await;
-        assert!(tokio::task::block_in_place(|| dev.stops_on_request()));
-        dev = place.project.dev_at(&port);
-        eventually("the worker finds the new server", async || {
-            (heartbeat(&dev).await != last_seen).then_some(())
-        })
-        .await;
+        dev = replace(&place, dev, &port, "w").await;
         runs(&dev, &run, 1).await;
     }
     tokio::task::block_in_place(|| place.go("late"));
@@ -28,11 +24,23 @@ async fn a_task_runs_on_while_its_server_is_replaced_twice() {
     assert_eq!((&task["attempt"], &task["output"]), (&1.into(), &"late".into()), "{}", worker.log());
 }
 
-/// When the worker was seen last.
-async fn heartbeat(dev: &crate::project::Dev) -> serde_json::Value {
+/// Replaces the server by another one at the same address. Returns once that worker has found it.
+async fn replace(place: &Place, dev: Dev, port: &Port, worker: &str) -> Dev {
+    let last_seen = heartbeat(&dev, worker).await;
+    assert!(tokio::task::block_in_place(|| dev.stops_on_request()));
+    let dev = place.project.dev_at(port);
+    eventually("the worker finds the new server", async || {
+        (heartbeat(&dev, worker).await != last_seen).then_some(())
+    })
+    .await;
+    dev
+}
+
+/// When a worker was seen last.
+async fn heartbeat(dev: &Dev, worker: &str) -> Value {
     let workers = dev.get("/workers").await;
     let items = workers["items"].as_array().unwrap();
-    let remote = items.iter().find(|worker| worker["queue"] == "remote");
+    let remote = items.iter().find(|one| one["name"] == worker);
     remote.map(|worker| worker["heartbeat_at"].clone()).unwrap_or_default()
 }
 
@@ -62,9 +70,10 @@ tasks:
 "#;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_task_that_saves_a_checkpoint_when_its_worker_stops_resumes_at_its_phase() {
+async fn a_task_lives_through_two_deploys_and_resumes_at_its_phase_on_the_next_worker() {
     let place = Place::new("wait", PHASES);
-    let dev = place.project.dev();
+    let port = Port::reserve();
+    let dev = place.project.dev_at(&port);
     let began = async |phase: &str| {
         let file = place.folder.path().join(format!("began-{phase}"));
         eventually(&format!("the phase {phase} begins"), async || file.exists().then_some(())).await;
@@ -72,14 +81,16 @@ async fn a_task_that_saves_a_checkpoint_when_its_worker_stops_resumes_at_its_pha
     let mut worker = place.worker("w", &["--grace", "0"]);
     let run = place.trigger("wait");
     began("split").await;
+    let dev = replace(&place, dev, &port, "w").await;
     worker.terminate();
     assert!(tokio::task::block_in_place(|| worker.ended()).success(), "{}", worker.log());
-    let _next = place.worker("next", &[]);
+    let next = place.worker("next", &[]);
     began("merge").await;
+    let dev = replace(&place, dev, &port, "next").await;
     tokio::task::block_in_place(|| place.go("done"));
     place.project.ask(&["run", "watch", &run]);
     let task = task(&dev, &run, "wait").await;
     let from = serde_json::json!({"phase": "merge", "state": {"tile": 7}});
-    assert_eq!((&task["attempt"], &task["output"]["from"]), (&2.into(), &from));
+    assert_eq!((&task["attempt"], &task["output"]["from"]), (&2.into(), &from), "{}", next.log());
     assert_eq!(task["output"]["word"], "done");
 }

@@ -375,6 +375,7 @@ async fn the_catalogue_shows_custom_types_to_those_who_may_read_a_workflow_that_
     assert_eq!(status, StatusCode::OK, "{page}");
     for shown in [
         "hidden-raster.check",
+        "<span aria-hidden=\"true\">R</span>",
         "href=\"/workflows/rasters\"",
         "<code>source</code>",
         "queue <code>gpu</code>",

@@ -34,8 +34,7 @@ const NOT_ASKED: [&str; 8] = [
 /// All checks are on: with names and ids that it makes up, which are mostly of nothing, or with those of something.
 async fn check(configuration: &str) {
     let Some(program) = schemathesis() else {
-        eprintln!("skipped: `pip install schemathesis`, or say where it is in the variable SCHEMATHESIS");
-        return;
+        return testkit::skip("`pip install schemathesis`, or say where it is in the variable SCHEMATHESIS");
     };
     let world = World::with_hello().await;
     let run = world.start().await;

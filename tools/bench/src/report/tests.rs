@@ -52,6 +52,16 @@ fn a_missed_goal_fails_but_not_at_smaller_sizes() {
 }
 
 #[test]
+fn what_is_not_measured_fails_but_not_at_smaller_sizes() {
+    let mut missing = report();
+    missing.scenarios = vec![Outcome::not_measured("python", "packages", "the index is out of reach".into())];
+    let shown = missing.to_string();
+    assert!(shown.ends_with("\npython: NOT MEASURED, the index is out of reach"), "{shown}");
+    assert!(!missing.is_met());
+    assert!(Report { quick: true, ..missing }.is_met());
+}
+
+#[test]
 fn numbers_keep_the_digits_that_mean_something() {
     assert_eq!([0.123_456, 1.234_56, 12.345_6, 123.456].map(rounded), [0.1235, 1.23, 12.3, 123.0]);
     assert_eq!([999.0, 1_000.0, 1_234_567.0].map(shown), ["999", "1,000", "1,234,567"]);

@@ -59,9 +59,11 @@ pub(super) async fn python(bench: &Bench) -> Result<Outcome> {
     // Builds the environment.
     if let Some(error) = first_run(&world).await? {
         world.close().await?;
-        let note =
-            format!("not measured: the environment cannot be built, perhaps without a network: {error}");
-        return Ok(Outcome::new("python", what, Vec::new()).with_note(note));
+        let packages = PACKAGES.join(", ");
+        let why = format!(
+            "since the environment with {packages} cannot be built, which needs a package index: {error}"
+        );
+        return Ok(Outcome::not_measured("python", what, why));
     }
     let since = SystemClock.now();
     for _ in 0..rounds {

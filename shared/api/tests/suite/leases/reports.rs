@@ -13,7 +13,7 @@ use tracing::field::{Field, Visit};
 use tracing::span;
 
 use super::{lease, leased, register, remote, start_many};
-use crate::world::{World, now};
+use crate::world::World;
 
 const TASK: TaskIndex = TaskIndex(0);
 
@@ -74,20 +74,22 @@ async fn complete(world: &World, run: RunId) -> (StatusCode, Value) {
 
 #[tokio::test]
 async fn the_first_report_of_a_leased_attempt_reads_nothing_that_settling_it_does_not() {
-    let world = World::new().await;
+    let world = World::on_machine_time().await;
     let other = world.another_process().await;
     register(&world, &remote("far", "queue: remote")).await;
     let runs = start_many(&world, "far", 5).await;
     assert_eq!(leased(&world, json!({"limit": 5})).await.len(), 5);
     let worker = only_worker(&world).await;
-    let [filling, filling_other, settled, reported, reported_elsewhere] = runs.try_into().unwrap();
+    let [filling, filling_other, settled, reported, reported_elsewhere]: [RunId; 5] =
+        runs.try_into().unwrap();
     for (world, run) in [(&world, filling), (&other, filling_other)] {
         assert_eq!(complete(world, run).await.0, StatusCode::OK, "it fills caches");
     }
     let statements = Statements::default();
     let _subscribed = testkit::subscribe(statements.clone());
     let result = TaskResult::Succeeded(json!(7));
-    let report = Command::Report { task: TASK, attempt: 1, worker: Some(worker), started_at: now(), result };
+    let report =
+        Command::Report { task: TASK, attempt: 1, worker: Some(worker), started_at: world.now(), result };
     assert_eq!(world.runtime.settle(settled, report).await.unwrap(), Settled::Applied);
     world.runtime.workers().count_done(worker).await.unwrap();
     let settling = statements.take();
@@ -105,7 +107,7 @@ async fn the_first_report_of_a_leased_attempt_reads_nothing_that_settling_it_doe
 #[tokio::test]
 async fn a_success_counts_after_a_loss_until_another_worker_has_the_next_attempt() {
     for (is_reassigned, elsewhere) in [(false, false), (false, true), (true, false), (true, true)] {
-        let world = World::new().await;
+        let world = World::on_machine_time().await;
         let process = if elsewhere { &world.another_process().await } else { &world };
         register(&world, &remote("far", "queue: remote, retry_policy: {max_retries: 2}")).await;
         let run = world.start_of("far", json!({})).await;

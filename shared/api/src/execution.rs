@@ -160,10 +160,11 @@ pub struct LeasedView {
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, u64>")]
     pub resources: Resources,
-    /// What its program may reach over the network: `shared` for whatever its worker reaches, or `none`.
+    /// What its program may reach over the network: `shared` for whatever its worker reaches, or `none`; null if the task
+    /// leaves it to the worker.
     #[serde(default)]
-    #[schemars(with = "String")]
-    pub network: NetworkAccess,
+    #[schemars(with = "Option<String>")]
+    pub network: Option<NetworkAccess>,
 }
 
 /// The worker that sends a heartbeat.

@@ -32,7 +32,7 @@ pub use process::Containment;
 pub use reports::Reports;
 pub use runner::{Runner, StopSignals};
 pub use sink::{AttemptSink, SinkError};
-pub use task_runners::{Breakers, Exec, TaskRunner, TaskRunners, Unfinished};
+pub use task_runners::{Breakers, Exec, SharedBreakers, TaskRunner, TaskRunners, Unfinished};
 pub use worker::Worker;
 
 #[derive(Clone)]

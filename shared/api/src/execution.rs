@@ -6,6 +6,7 @@
 //! refused, and the worker must stop that attempt.
 
 mod attempts;
+mod breakers;
 mod lease;
 mod progress;
 mod registration;
@@ -26,6 +27,8 @@ use crate::{Api, Caller, error, request};
 
 pub use attempts::{CheckpointBody, CompleteBody, FailBody, FailClass, LogBody, ReleaseBody, StepView};
 pub(crate) use attempts::{post_checkpoint, post_complete, post_fail, post_log, post_release};
+pub(crate) use breakers::post_breakers;
+pub use breakers::{BreakerStep, HostBreakerView, HostBreakersBody, HostBreakersView};
 pub(crate) use lease::post_lease;
 pub(crate) use progress::post_progress;
 pub use progress::{DoneBody, ProgressBody};

@@ -104,7 +104,7 @@ tasks:
 ";
 
 #[test]
-fn a_task_whose_files_together_take_too_much_is_stopped_and_told_the_limit() {
+fn a_task_whose_files_together_take_too_much_is_stopped_and_names_the_limit() {
     let project = Project::new().with("large", LARGE);
     let _dev = project.dev();
     let limit = "used more disk space than resources.disk = 4Mi";

@@ -148,7 +148,7 @@ impl ControlGroup {
         let Controllers { memory, processes, cpu } = worker.controllers;
         let group = Self { folder, worker };
         if memory {
-            // Whoever exceeds the memory, the attempt ends as a whole.
+            // The attempt ends as a whole, whichever of its processes exceeds the memory.
             group.set("memory.oom.group", 1)?;
         }
         if let Some(bytes) = limits.memory.filter(|_| memory) {
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_of_an_attempt_and_that_of_its_machine_are_told_apart() {
+    fn the_limit_of_an_attempt_differs_from_that_of_its_machine() {
         let killed_by = |events| excess(group(&[("memory.events", events)]).path());
         assert_eq!(killed_by("low 0\nmax 7\noom 0\noom_kill 0\noom_group_kill 0\n"), None);
         assert_eq!(killed_by("oom 1\noom_kill 4\n"), Some(Excess::Memory));

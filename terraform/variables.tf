@@ -88,12 +88,13 @@ variable "user_code" {
 }
 
 variable "queues" {
-  description = "The queues that workflows may name. One of kind `service` has its own topic, subscription and execute service, for attempts of ten minutes at most; callbacks need `light`. One of kind `pool` has a worker pool instead: `max_instances` machines that are always up, each with `slots` tasks at a time and as long as they like, which lease tasks with the token in the secret `token_secret` (role `worker`; it must exist, with a version, before this is applied) and offer `labels`."
+  description = "The queues that workflows may name. One of kind `service` has its own topic, subscription and execute service, for attempts of ten minutes at most; callbacks need `light`. One of kind `pool` has a worker pool instead: `max_instances` machines that are always up, each with `slots` tasks at a time and as long as they like, which lease tasks with the token in the secret `token_secret` (role `worker`; it must exist, with a version, before this is applied) and offer `labels`. `task_network` is what the programs of a pool's tasks may reach at most: `shared`, whatever the pool reaches, the metadata server and so its account included, or `none`."
   type = map(object({
     kind            = optional(string, "service")
     slots           = optional(number, 4)
     labels          = optional(map(string), {})
     token_secret    = optional(string)
+    task_network    = optional(string, "shared")
     min_instances   = optional(number, 0)
     max_instances   = optional(number, 1)
     concurrency     = optional(number, 10)
@@ -123,6 +124,10 @@ variable "queues" {
   validation {
     condition     = alltrue([for size in values(var.queues) : size.kind != "pool" || (size.token_secret != null && size.slots >= 1 && size.slots <= 1000)])
     error_message = "A pool needs token_secret, and between 1 and 1000 slots."
+  }
+  validation {
+    condition     = alltrue([for size in values(var.queues) : contains(["shared", "none"], size.task_network)])
+    error_message = "The task_network of a pool is shared or none."
   }
   validation {
     condition     = var.api != null || alltrue([for size in values(var.queues) : size.kind != "pool"])

@@ -55,7 +55,10 @@ resource "google_cloud_run_v2_worker_pool" "worker" {
       }
 
       dynamic "env" {
-        for_each = merge({ EBB_URL = local.api_url, RUST_LOG = var.log_filter }, local.egress_environment)
+        for_each = merge(
+          { EBB_URL = local.api_url, RUST_LOG = var.log_filter, EBB_TASK_NETWORK = each.value.task_network },
+          local.egress_environment,
+        )
         content {
           name  = env.key
           value = env.value

@@ -6,6 +6,7 @@
 //! Invariants: the programs of tasks cannot read the worker's token; an attempt of which only the server knows is released.
 
 mod attempts;
+mod breakers;
 mod heartbeats;
 mod held;
 mod protocol;
@@ -145,10 +146,11 @@ impl Worker {
             version: Some(env!("CARGO_PKG_VERSION").into()),
             usage: None,
         };
+        let protocol = Protocol::new(client, name);
         Ok(Self {
-            protocol: Protocol::new(client, name),
+            breakers: Arc::new(Breakers::shared(Arc::new(protocol.clone()))),
+            protocol,
             runner,
-            breakers: Arc::default(),
             token,
             lease,
             slots: Arc::new(Semaphore::new(slots)),

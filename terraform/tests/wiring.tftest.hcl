@@ -695,7 +695,12 @@ run "a_pool_leases_tasks_with_nothing_but_a_token" {
   command = apply
 
   variables {
-    queues = { light = {}, gpu = { kind = "pool", token_secret = "worker-token", slots = 2, max_instances = 3, labels = { gpu = "true" } } }
+    queues = { light = {}, gpu = { kind = "pool", token_secret = "worker-token", slots = 2, max_instances = 3, labels = { gpu = "true" }, task_network = "none" } }
+  }
+
+  assert {
+    condition     = contains([for env in google_cloud_run_v2_worker_pool.worker["gpu"].template[0].containers[0].env : env.value if env.name == "EBB_TASK_NETWORK"], "none")
+    error_message = "A pool gives programs the network that was asked for."
   }
 
   assert {
@@ -715,7 +720,7 @@ run "a_pool_leases_tasks_with_nothing_but_a_token" {
     error_message = "A pool has as many machines as were asked for."
   }
   assert {
-    condition     = toset([for env in google_cloud_run_v2_worker_pool.worker["gpu"].template[0].containers[0].env : env.name]) == toset(["EBB_URL", "EBB_TOKEN", "RUST_LOG"])
+    condition     = toset([for env in google_cloud_run_v2_worker_pool.worker["gpu"].template[0].containers[0].env : env.name]) == toset(["EBB_URL", "EBB_TOKEN", "EBB_TASK_NETWORK", "RUST_LOG"])
     error_message = "A worker is given the server and its token, and neither the database nor secrets."
   }
   assert {

@@ -4,8 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use api::execution::{
-    CheckpointBody, CompleteBody, DoneBody, FailBody, GoodbyeBody, HeartbeatBody, HeartbeatView, LeaseBody,
-    LeaseView, LeasedView, LogBody, ProgressBody, ReleaseBody, StepView, UsageView,
+    BreakerStep, CheckpointBody, CompleteBody, DoneBody, FailBody, GoodbyeBody, HeartbeatBody, HeartbeatView,
+    HostBreakersBody, HostBreakersView, LeaseBody, LeaseView, LeasedView, LogBody, ProgressBody, ReleaseBody,
+    StepView, UsageView,
 };
 use async_trait::async_trait;
 use execute::{AttemptSink, SinkError};
@@ -109,6 +110,17 @@ impl Protocol {
 
     pub(super) async fn goodbye(&self) -> client::Result<StepView> {
         self.post(&["goodbye"], &GoodbyeBody { worker: self.worker.clone() }).await
+    }
+
+    /// Asks about breakers of hosts, or reports what this worker found out about one.
+    pub(super) async fn breakers(
+        &self,
+        step: BreakerStep,
+        hosts: Vec<String>,
+        message: Option<String>,
+    ) -> client::Result<HostBreakersView> {
+        let worker = self.worker.clone();
+        self.post(&["breakers"], &HostBreakersBody { worker, step, hosts, message }).await
     }
 
     /// Reports how an attempt ended. Repeating a report changes nothing.

@@ -67,6 +67,50 @@ fn a_task_reaches_neither_its_worker_nor_the_data_folder_and_leaves_no_process()
     assert!(!is_gone(&Value::from(dev.pid())), "the worker is dead");
 }
 
+const ONLINE: &str = r#"
+name: online
+tasks:
+  - name: silent
+    type: bash
+    config: {command: '! (: < /dev/tcp/169.254.169.254/80) 2> said && grep -q unreachable said'}
+  - name: asks
+    type: bash
+    depends_on: [silent]
+    network: shared
+    config: {command: 'true'}
+"#;
+
+#[test]
+fn an_operator_keeps_all_programs_from_the_network() {
+    let project = Project::new().with("online", ONLINE);
+    let dev = project.dev_with(&[], &[("EBB_TASK_NETWORK", "none")]);
+    project.assert_fails(&["trigger", "online", "--watch"], 1, "EBB_TASK_NETWORK=none");
+    let run = project.ask_json(&["run", "show", &project.latest_run()]);
+    let state = |name| {
+        run["tasks"].as_array().unwrap().iter().find(|task| task["name"] == name).unwrap()["state"].clone()
+    };
+    assert_eq!((state("silent"), state("asks")), ("succeeded".into(), "failed".into()), "{run}");
+    drop(dev);
+}
+
+const LARGE: &str = "
+name: large
+tasks:
+  - name: write
+    type: bash
+    resources: {disk: 4Mi}
+    retry_policy: {max_retries: 0}
+    config: {command: 'for i in 1 2 3; do head -c 2000000 /dev/zero > $i; done; sleep 3600'}
+";
+
+#[test]
+fn a_task_whose_files_together_take_too_much_is_stopped_and_names_the_limit() {
+    let project = Project::new().with("large", LARGE);
+    let _dev = project.dev();
+    let limit = "used more disk space than resources.disk = 4Mi";
+    project.assert_fails(&["trigger", "large", "--watch"], 1, limit);
+}
+
 const LINK: &str = "
 name: link
 tasks:

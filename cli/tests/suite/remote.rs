@@ -1,5 +1,6 @@
 //! `ebb worker` in processes of its own: it runs tasks, is killed, drains, and outlives its server.
 
+mod hosts;
 mod long;
 mod slots;
 mod watched;
@@ -21,12 +22,12 @@ struct RemoteWorker {
 }
 
 impl RemoteWorker {
-    /// Starts a worker with these arguments, whose tasks may use the folder.
+    /// Starts a worker with these arguments, whose tasks may use the folder and call this machine.
     fn start(project: &Project, name: &str, folder: &Path, arguments: &[&str]) -> Self {
         let log = project.path().join(format!("{name}.log"));
         let fixed = ["worker", "--queue", "remote", "--name", name, "--drain-above", "100"];
         let mut command = project.command(&[&fixed, arguments].concat());
-        command.env("EBB_TASK_WRITABLE", folder).stdout(Stdio::null());
+        command.env("EBB_TASK_WRITABLE", folder).env("EBB_EGRESS_ALLOW", "127.0.0.1").stdout(Stdio::null());
         let process = Process::spawn(command.stderr(File::create(&log).unwrap()));
         Self { process, log }
     }

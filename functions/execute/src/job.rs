@@ -38,8 +38,8 @@ pub struct Job {
     pub timeout: Duration,
     /// The maximum amounts that its program may use.
     pub resources: Resources,
-    /// What its program may reach over the network.
-    pub network: NetworkAccess,
+    /// What its program may reach over the network; what the worker's operator chose if none is given.
+    pub network: Option<NetworkAccess>,
 }
 
 /// The context of an attempt: its log, its reports, its stop signals, its clock and its folders.

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::{FromRef, State};
 use axum::routing::post;
-use containment::Enforced;
+use containment::{ControlGroups, Controllers, Enforced};
 use host::config::ContainmentConfig;
 use host::{App, Config, Push, Reply, Serving, Verdict, health};
 use model::Message;
@@ -32,7 +32,7 @@ pub use process::Containment;
 pub use reports::Reports;
 pub use runner::{Runner, StopSignals};
 pub use sink::{AttemptSink, SinkError};
-pub use task_runners::{Breakers, Exec, TaskRunner, TaskRunners, Unfinished};
+pub use task_runners::{Breakers, Exec, SharedBreakers, TaskRunner, TaskRunners, Unfinished};
 pub use worker::Worker;
 
 #[derive(Clone)]
@@ -97,7 +97,21 @@ pub fn containment(settings: &ContainmentConfig) -> Option<Containment> {
              create user namespaces"
         );
     }
-    Some(Containment::new(settings.readable.clone(), settings.writable.clone()))
+    let groups = ControlGroups::open();
+    let Controllers { memory, processes, cpu } = groups.controllers();
+    // A user of its own has processes of its own.
+    let uncounted = [(memory, "memory"), (processes || users, "processes"), (cpu, "cpu")];
+    let uncounted: Vec<&str> =
+        uncounted.iter().filter(|(counts, _)| !counts).map(|(_, name)| *name).collect();
+    if !uncounted.is_empty() {
+        warn!(
+            "`resources` do not limit all processes of a program together, for {}: this worker may not divide its control \
+             group (under systemd, set `Delegate=yes`)",
+            uncounted.join(", ")
+        );
+    }
+    let ContainmentConfig { network, readable, writable, .. } = settings.clone();
+    Some(Containment::new(network, readable, writable, groups))
 }
 
 /// The router with another executor.

@@ -21,7 +21,6 @@ use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use ::containment::TaskUser;
 use serde_json::Value;
 use tokio::process::Command;
 
@@ -93,6 +92,9 @@ pub(crate) async fn run(
     process.report_usage(context);
     let status = ended?;
     let described = describe(status, &scratch, context).await;
+    if let Some(excess) = process.group.excess() {
+        return Err(exit_status::exceeded(excess, &job.resources).into());
+    }
     exit_status::check(status, &job.kind, process.output.last_error(), described)?;
     let output = scratch.output().await;
     // The group must end before its directory is removed.
@@ -160,11 +162,11 @@ impl<'p> Process<'p> {
             let output = OutputCapture::of(stdout, stderr, &context.log);
             return Ok(Self { program, group: Group::led_by(child), output, messages });
         };
-        let (request, user) = containment.request(program, environment, scratch, job)?;
-        let messages = follow(user.as_ref().map(TaskUser::id))?;
+        let (request, reserved) = containment.request(program, environment, scratch, job)?;
+        let messages = follow(reserved.user_id())?;
         let Supervised { socket, output, errors } = containment.start().map_err(failed)?;
         let output = OutputCapture::of(output, errors, &context.log);
-        let group = Group::supervised(socket, &request, user).await;
+        let group = Group::supervised(socket, &request, reserved).await;
         Ok(Self { program, group, output, messages })
     }
 

@@ -22,7 +22,7 @@ use crate::job::{Context, Job};
 use crate::log::{Level, Stream};
 
 pub use exec::Exec;
-pub use http::Breakers;
+pub use http::{Breakers, SharedBreakers};
 pub(crate) use http::{Http, Redact};
 pub(crate) use output::{MAX_OUTPUT_BYTES, too_large};
 

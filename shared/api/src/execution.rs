@@ -6,6 +6,7 @@
 //! refused, and the worker must stop that attempt.
 
 mod attempts;
+mod breakers;
 mod lease;
 mod progress;
 mod registration;
@@ -26,6 +27,8 @@ use crate::{Api, Caller, error, request};
 
 pub use attempts::{CheckpointBody, CompleteBody, FailBody, FailClass, LogBody, ReleaseBody, StepView};
 pub(crate) use attempts::{post_checkpoint, post_complete, post_fail, post_log, post_release};
+pub(crate) use breakers::post_breakers;
+pub use breakers::{BreakerStep, HostBreakerView, HostBreakersBody, HostBreakersView};
 pub(crate) use lease::post_lease;
 pub(crate) use progress::post_progress;
 pub use progress::{DoneBody, ProgressBody};
@@ -160,10 +163,11 @@ pub struct LeasedView {
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, u64>")]
     pub resources: Resources,
-    /// What its program may reach over the network: `shared` for whatever its worker reaches, or `none`.
+    /// What its program may reach over the network: `shared` for whatever its worker reaches, or `none`; null if the task
+    /// leaves it to the worker.
     #[serde(default)]
-    #[schemars(with = "String")]
-    pub network: NetworkAccess,
+    #[schemars(with = "Option<String>")]
+    pub network: Option<NetworkAccess>,
 }
 
 /// The worker that sends a heartbeat.

@@ -7,7 +7,8 @@
 //! - Landlock, so the program sees its scratch folder, a read-only system and the folders of the plan, and can signal nothing
 //!   outside;
 //! - no new privileges, no core dumps, and the plan's limits on processes, memory, file size and CPUs;
-//! - no network, if the plan says so.
+//! - no network, if the plan says so;
+//! - a control group of its own, where the worker may create one, whose limits hold for all its processes together.
 //!
 //! The supervisor adopts every orphan of the program, even a daemon in a session of its own, and ends only when the last of
 //! them is dead. It kills all of them when the worker closes its side of the attempt's socket, so a worker that dies by
@@ -24,7 +25,9 @@
 //! environment, and never sees a request: each supervisor reads its own.
 
 mod descendants;
+mod disk;
 mod fork;
+mod groups;
 mod messages;
 mod plan;
 mod restrict;
@@ -33,7 +36,8 @@ mod supervisors;
 mod users;
 mod zygote;
 
-pub use messages::{Report, Request, Usage};
+pub use groups::{ControlGroup, ControlGroups, Controllers};
+pub use messages::{Excess, Report, Request, Usage};
 pub use plan::{Limits, Network, Plan};
 pub use restrict::{Enforced, probe};
 pub use supervisor::TERMINATE;

@@ -93,6 +93,8 @@ pub enum Report {
         status: i32,
         /// What it and its descendants used.
         usage: Usage,
+        /// The limit for which all of them were killed, if they were.
+        excess: Option<Excess>,
     },
     /// It was not started.
     NotStarted {
@@ -103,18 +105,31 @@ pub enum Report {
     },
 }
 
+/// A limit for which a program and everything that it started were killed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Excess {
+    /// They used more memory than the plan allows.
+    Memory,
+    /// The memory of their machine or container was used up.
+    MachineMemory,
+    /// Their scratch folder became larger than the plan allows.
+    Disk,
+}
+
 /// What a program and everything that it started used.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Usage {
     /// The processor time of all of them.
     pub cpu_seconds: f64,
-    /// The resident memory of the largest of them. That of a small one includes what its supervisor had before it.
+    /// The memory of all of them together, files that the system keeps in memory for them included, if they had a control
+    /// group. Otherwise the resident memory of the largest; that of a small one includes what its supervisor had before it.
     pub peak_memory_bytes: u64,
 }
 
 impl Report {
-    pub(crate) fn ended(status: WaitStatus, usage: Usage) -> Self {
-        Self::Ended { status: status.as_raw(), usage }
+    pub(crate) fn ended(status: WaitStatus, usage: Usage, excess: Option<Excess>) -> Self {
+        Self::Ended { status: status.as_raw(), usage, excess }
     }
 
     pub(crate) fn not_started(error: &io::Error) -> Self {
@@ -143,6 +158,14 @@ impl Report {
         }
     }
 
+    /// The limit for which the program was killed, if it was.
+    pub fn excess(&self) -> Option<Excess> {
+        match self {
+            Self::Ended { excess, .. } => *excess,
+            Self::NotStarted { .. } => None,
+        }
+    }
+
     /// The program's exit status, or why it was not started.
     pub fn status(self) -> io::Result<ExitStatus> {
         match self {
@@ -160,7 +183,7 @@ mod tests {
     #[test]
     fn a_request_arrives_as_it_was_sent() {
         let request = Request {
-            plan: Plan { user: Some(7), writable: vec!["/scratch".into()], ..Plan::default() },
+            plan: Plan { user: Some(7), scratch: "/scratch".into(), ..Plan::default() },
             folder: "/scratch".into(),
             program: "bash".into(),
             arguments: vec!["-c".into(), OsString::from_vec(vec![0xff, b' ']), "".into()],
@@ -178,8 +201,10 @@ mod tests {
     #[test]
     fn a_supervisor_that_was_killed_reports_nothing() {
         let usage = Usage { cpu_seconds: 0.25, peak_memory_bytes: 1 << 20 };
-        let report = Report::Ended { status: 7 << 8, usage };
+        let excess = Some(Excess::Disk);
+        let report = Report::Ended { status: 7 << 8, usage, excess };
         assert_eq!(Report::parse(&report.to_bytes()), Some(report.clone()));
+        assert_eq!(report.excess(), excess);
         assert_eq!((report.usage(), report.status().unwrap().code()), (Some(usage), Some(7)));
         assert_eq!(Report::parse(b""), None);
     }

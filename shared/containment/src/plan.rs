@@ -9,6 +9,10 @@ use serde::{Deserialize, Serialize};
 pub struct Plan {
     /// The user and group that it runs as; the worker's own if none is given.
     pub user: Option<u32>,
+    /// The folder of its control group, whose limits hold for all its processes together; none where there are no groups.
+    pub group: Option<PathBuf>,
+    /// Its scratch folder, which it may change.
+    pub scratch: PathBuf,
     /// The folders and files that it may change, besides its scratch folder.
     pub writable: Vec<PathBuf>,
     /// The folders and files that it may read, besides the system's.
@@ -24,12 +28,13 @@ pub struct Plan {
 pub struct Limits {
     /// The number of CPUs.
     pub cpus: Option<u32>,
-    /// The memory of each process, in bytes: its private writable data, however much address space it reserves.
+    /// The memory in bytes: of each process, its private writable data, however much address space it reserves; and of all
+    /// together, what they use, if they have a control group.
     pub memory: Option<u64>,
-    /// The size of each file that it writes, in bytes.
-    pub file_size: Option<u64>,
-    /// The number of processes and threads. It holds for programs that run as a user of their own, and otherwise where the
-    /// system lets users create user namespaces.
+    /// The size in bytes of each file that it writes, and of everything in its scratch folder.
+    pub disk: Option<u64>,
+    /// The number of processes and threads. It holds for programs that have a control group or run as a user of their own,
+    /// and otherwise where the system lets users create user namespaces.
     pub processes: Option<u64>,
 }
 

@@ -4,6 +4,7 @@ use std::io;
 
 use rustix::process::{Resource, Rlimit, setrlimit};
 
+use crate::groups;
 use crate::plan::{Limits, Network, Plan};
 
 /// What this system can enforce on programs.
@@ -29,10 +30,17 @@ pub(crate) fn restrict(plan: &Plan) -> io::Result<()> {
     Ok(())
 }
 
-/// Moves this process to the namespaces of the plan. Returns whether the system then counts its processes apart.
+/// Moves this process to the control group and the namespaces of the plan. Returns whether the system then counts the
+/// processes of its user apart.
 fn enter(plan: &Plan) -> io::Result<bool> {
+    let group = plan.group.as_deref();
+    if let Some(group) = group {
+        let refused = |error| io::Error::other(format!("cannot enter its control group: {error}"));
+        groups::join(group).map_err(refused)?;
+    }
+    let is_uncounted = plan.user.is_none() && !group.is_some_and(groups::counts_processes);
     match plan.network {
-        Network::Shared if plan.user.is_none() && plan.limits.processes.is_some() => {
+        Network::Shared if is_uncounted && plan.limits.processes.is_some() => {
             // Not every system lets its users do that; the documentation says so.
             Ok(system::count_apart().is_ok())
         }
@@ -50,7 +58,7 @@ fn apply(limits: &Limits, is_counted_apart: bool) -> io::Result<()> {
     if let Some(memory) = limits.memory {
         at_most(Resource::Data, memory)?;
     }
-    if let Some(size) = limits.file_size {
+    if let Some(size) = limits.disk {
         at_most(Resource::Fsize, size)?;
     }
     // The system counts the processes of a user, in each user namespace: those of the worker's own would count, too.
@@ -130,6 +138,7 @@ mod system {
                 .add_rules(path_beneath_rules(&plan.readable, AccessFs::from_read(ABI)))?
                 .add_rules(path_beneath_rules(DEVICES, AccessFs::from_all(ABI)))?
                 .add_rules(path_beneath_rules(&plan.writable, AccessFs::from_all(ABI)))?
+                .add_rules(path_beneath_rules([&plan.scratch], AccessFs::from_all(ABI)))?
                 .restrict_self()
         };
         // This also takes on `no_new_privs`, without which an unprivileged thread may not restrict itself.

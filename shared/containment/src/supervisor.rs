@@ -8,6 +8,8 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -15,8 +17,9 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process_group};
 
 use crate::fork::{Forked, fork};
-use crate::messages::{Report, Request, Usage};
-use crate::{descendants, restrict};
+use crate::messages::{Excess, Report, Request, Usage};
+use crate::plan::Plan;
+use crate::{descendants, disk, groups, restrict};
 
 /// The byte on the supervisor's socket that has it terminate the program.
 pub const TERMINATE: u8 = b't';
@@ -39,9 +42,25 @@ fn supervise(worker: &UnixStream, output: &OwnedFd, errors: &OwnedFd) -> io::Res
         Ok(program) => program,
         Err(report) => return Ok(report),
     };
-    thread::spawn(move || obey(&orders, program));
-    let status = wait_for_all(program)?;
-    Ok(Report::ended(status, used()?))
+    let Plan { group, scratch, limits, .. } = request.plan;
+    let attempt = Attempt { program, group };
+    let (obeying, watching) = (attempt.clone(), attempt.clone());
+    let is_too_large = Arc::new(AtomicBool::new(false));
+    let found = is_too_large.clone();
+    thread::spawn(move || obeying.obey(&orders));
+    if let Some(maximum) = limits.disk {
+        thread::spawn(move || {
+            disk::wait_for_more_than(maximum, &scratch);
+            found.store(true, Ordering::Relaxed);
+            watching.kill();
+        });
+    }
+    let status = attempt.wait_for_all()?;
+    let (usage, group) = (used()?, attempt.group.as_deref());
+    let is_too_large = is_too_large.load(Ordering::Relaxed);
+    let excess = is_too_large.then_some(Excess::Disk).or_else(|| groups::excess(group?));
+    let usage = group.map_or(usage, |group| groups::used(group, usage));
+    Ok(Report::ended(status, usage, excess))
 }
 
 /// What the descendants of this process used, all of which it has waited for.
@@ -135,44 +154,61 @@ fn candidates(name: &OsStr, path: Option<&OsStr>) -> Vec<PathBuf> {
     folders.map(|folder| folder.join(name)).filter(|file| file.is_file()).collect()
 }
 
-/// Obeys the worker. The end of its messages means that it wants the program killed, or that it is dead itself.
-fn obey(worker: &UnixStream, program: Pid) {
-    for message in BufReader::new(worker).bytes() {
-        match message {
-            // It may have ended by itself.
-            Ok(TERMINATE) => drop(kill_process_group(program, Signal::TERM)),
-            Ok(_) => {}
-            Err(_) => break,
-        }
-    }
-    descendants::kill_all();
+/// The program of an attempt, and the control group of all its processes.
+#[derive(Clone)]
+struct Attempt {
+    program: Pid,
+    group: Option<PathBuf>,
 }
 
-/// Waits for the program and everything that it leaves behind. Returns the program's own status.
-fn wait_for_all(program: Pid) -> io::Result<WaitStatus> {
-    let (mut ended, mut options) = (None, WaitOptions::empty());
-    loop {
-        match rustix::process::wait(options) {
-            // Most programs leave nothing behind.
-            Ok(Some((pid, status))) if pid == program => {
-                (ended, options) = (Some(status), WaitOptions::NOHANG)
+impl Attempt {
+    /// Obeys the worker. The end of its messages means that it wants the program killed, or that it is dead itself.
+    fn obey(&self, worker: &UnixStream) {
+        for message in BufReader::new(worker).bytes() {
+            match message {
+                // It may have ended by itself.
+                Ok(TERMINATE) => drop(kill_process_group(self.program, Signal::TERM)),
+                Ok(_) => {}
+                Err(_) => break,
             }
-            Ok(None) => {
-                thread::spawn(kill_orphans);
-                options = WaitOptions::empty();
-            }
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(Errno::CHILD) => {
-                return ended.ok_or_else(|| io::Error::other("the program was never started"));
-            }
-            Err(error) => return Err(error.into()),
+        }
+        self.kill();
+    }
+
+    /// Kills the program and all its descendants: in one step where they have a control group, which none of them can leave.
+    fn kill(&self) {
+        if !self.group.as_deref().is_some_and(groups::kill) {
+            descendants::kill_all();
         }
     }
-}
 
-/// Kills what the program left behind, after a while. If all of it ends earlier, so does this process.
-#[expect(clippy::disallowed_methods, reason = "a supervisor has no clock but the system's")]
-fn kill_orphans() {
-    thread::sleep(ORPHAN_TIMEOUT);
-    descendants::kill_all();
+    /// Waits for the program and everything that it leaves behind. Returns the program's own status.
+    fn wait_for_all(&self) -> io::Result<WaitStatus> {
+        let (mut ended, mut options) = (None, WaitOptions::empty());
+        loop {
+            match rustix::process::wait(options) {
+                // Most programs leave nothing behind.
+                Ok(Some((pid, status))) if pid == self.program => {
+                    (ended, options) = (Some(status), WaitOptions::NOHANG)
+                }
+                Ok(None) => {
+                    let orphans = self.clone();
+                    thread::spawn(move || orphans.kill_orphans());
+                    options = WaitOptions::empty();
+                }
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(Errno::CHILD) => {
+                    return ended.ok_or_else(|| io::Error::other("the program was never started"));
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Kills what the program left behind, after a while. If all of it ends earlier, so does this process.
+    #[expect(clippy::disallowed_methods, reason = "a supervisor has no clock but the system's")]
+    fn kill_orphans(&self) {
+        thread::sleep(ORPHAN_TIMEOUT);
+        self.kill();
+    }
 }

@@ -18,9 +18,9 @@ record! {
     pub(crate) struct ResourceParts as "`resources`" {
         /// The number of CPUs.
         cpu: u32 = whole(1..=MAX_CPUS),
-        /// The memory of each process, such as `512Mi` or `2Gi`.
+        /// The memory, such as `512Mi` or `2Gi`: of all processes together where the worker has control groups, and of each otherwise.
         memory: Size = size(),
-        /// The size of each file that it writes, such as `10Gi`.
+        /// The size of each file that it writes, and of all that is in its scratch directory, such as `10Gi`.
         disk: Size = size(),
         /// The number of processes and threads.
         processes: u32 = whole(1..=MAX_PROCESSES),

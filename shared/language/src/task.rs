@@ -282,7 +282,7 @@ impl<'n> TaskParts<'n> {
             global: self.global.clone(),
             callbacks: self.callbacks.iter().map(CallbackParts::complete).collect(),
             resources: settings.resources.unwrap_or_default().complete(),
-            network: settings.network.unwrap_or_default(),
+            network: settings.network,
             requires: settings.requires.unwrap_or_default(),
         }
     }

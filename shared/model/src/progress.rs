@@ -10,7 +10,8 @@ use crate::Instant;
 /// the names of such metrics apart from those of programs.
 pub const CPU_SECONDS: &str = "ebb.cpu_seconds";
 
-/// The same for the resident memory of the largest of its processes.
+/// The same for the memory of all these together, or where its worker has no control groups, the resident memory of the
+/// largest.
 pub const PEAK_MEMORY_BYTES: &str = "ebb.peak_memory_bytes";
 
 /// The maximum number of metrics of an attempt; further names are ignored.

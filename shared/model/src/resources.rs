@@ -8,10 +8,10 @@ pub struct Resources {
     /// The number of CPUs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu: Option<u32>,
-    /// The memory of each process, in bytes.
+    /// The memory in bytes, of all processes together where the worker has control groups, and of each otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<u64>,
-    /// The size of each file that it writes, in bytes.
+    /// The size in bytes of each file that it writes, and of its scratch directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk: Option<u64>,
     /// The number of processes and threads.
@@ -35,11 +35,4 @@ pub enum NetworkAccess {
     Shared,
     /// Nothing, not even the worker's own machine.
     None,
-}
-
-impl NetworkAccess {
-    /// Whether it is the worker's own.
-    pub fn is_shared(&self) -> bool {
-        *self == Self::Shared
-    }
 }

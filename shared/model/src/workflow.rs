@@ -274,9 +274,9 @@ pub struct TaskSpec {
     /// The maximum amounts that its program may use.
     #[serde(default, skip_serializing_if = "crate::Resources::is_unlimited")]
     pub resources: crate::Resources,
-    /// What its program may reach over the network.
-    #[serde(default, skip_serializing_if = "crate::NetworkAccess::is_shared")]
-    pub network: crate::NetworkAccess,
+    /// What its program may reach over the network; what its worker's operator chose if the task says nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<crate::NetworkAccess>,
     /// The labels that a worker must have to lease it.
     #[serde(default, skip_serializing_if = "crate::Labels::is_empty")]
     pub requires: crate::Labels,

@@ -150,11 +150,15 @@ impl Breakers<'_> {
     }
 
     /// Blocks the calls to a host again after a probe, or lets them through. Returns since and until when the breaker is open.
+    /// To report the same failed probe again changes nothing.
     pub async fn end_probe(self, key: &BreakerKey, failed: bool) -> Result<Option<Opening>> {
         let (now, mut open) = (self.runtime.clock.now(), None);
         let end = |breaker: &mut Breaker| match &mut breaker.open {
             Some(probed) if failed => {
-                breaker::fail_probe(probed, now);
+                // While it is paused, no probe is under way.
+                if probed.probing || probed.until <= now {
+                    breaker::fail_probe(probed, now);
+                }
                 open = Some(*probed);
             }
             _ => breaker::close(breaker),

@@ -239,8 +239,15 @@ impl Build<'_> {
 
     /// Runs the builder like the program of a task, which may write to the environment's folder.
     async fn install(&self, requirements: &str) -> Result<(), Unfinished> {
-        // Packages come over the network, even for a program that may not use it; so their code does not get the run's data.
-        let (network, document) = (NetworkAccess::Shared, serde_json::json!({}));
+        // Packages come over the network, even for a program whose task may not use it; so their code does not get the run's data.
+        if self.context.containment.as_ref().is_some_and(|containment| !containment.allows_network()) {
+            return Err(Failure::permanent(
+                "cannot install packages: this worker gives programs no network (EBB_TASK_NETWORK=none). Use a worker whose \
+                 image has them, or a queue whose workers allow it",
+            )
+            .into());
+        }
+        let (network, document) = (Some(NetworkAccess::Shared), serde_json::json!({}));
         let job = Job { network, document, ..self.job.clone() };
         let scratch = Scratch::prepare(&job, self.context).await?;
         let list = scratch.write("requirements.txt", requirements).await?;

@@ -4,7 +4,8 @@ use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
-use model::{ErrorClass, Failure, TaskKind};
+use containment::Excess;
+use model::{ErrorClass, Failure, Resources, TaskKind};
 
 use super::Program;
 use super::description::Description;
@@ -26,6 +27,9 @@ const PERMANENT_EXCEPTIONS: [&str; 7] = [
 
 /// The signal that a person sends with `kill`. A worker that stops a program itself does not ask for its exit status.
 const SIGTERM: i32 = 15;
+
+/// The signal that no program survives.
+const SIGKILL: i32 = 9;
 
 /// Success, or the failure with the last line of the standard error, or as the program described it.
 pub(super) fn check(
@@ -65,11 +69,34 @@ fn exited(code: i32) -> Failure {
 
 fn killed(signal: i32) -> Failure {
     let (class, hint) = match signal {
-        9 => (ErrorClass::Killed, " (possibly out of memory)"),
+        SIGKILL => (ErrorClass::Killed, " (possibly out of memory)"),
         SIGTERM => (ErrorClass::Permanent, " (terminated by a person or another program)"),
         _ => (ErrorClass::Killed, ""),
     };
     Failure { signal: Some(signal), ..Failure::new(class, format!("killed by signal {signal}{hint}")) }
+}
+
+/// The failure of a program that was killed because it used too much.
+pub(super) fn exceeded(excess: Excess, resources: &Resources) -> Failure {
+    let more_than = |what: &str, field: &str, limit: Option<u64>| {
+        let limit = limit.map(size).unwrap_or_default();
+        format!("killed: it used more {what} than resources.{field} = {limit}")
+    };
+    let message = match excess {
+        Excess::Memory => more_than("memory", "memory", resources.memory),
+        Excess::Disk => more_than("disk space", "disk", resources.disk),
+        Excess::MachineMemory => {
+            "killed: the memory of its worker's machine or container was used up".to_owned()
+        }
+    };
+    Failure { signal: Some(SIGKILL), ..Failure::new(ErrorClass::Killed, message) }
+}
+
+/// A number of bytes as people write it: in the largest unit that needs no fraction.
+fn size(bytes: u64) -> String {
+    let units = [(30, "Gi"), (20, "Mi"), (10, "Ki"), (0, "")];
+    let (shift, unit) = units.into_iter().find(|(shift, _)| bytes % (1 << shift) == 0).unwrap_or((0, ""));
+    format!("{}{unit}", bytes >> shift)
 }
 
 /// Whether the last line of a traceback names such an exception: `SyntaxError: invalid syntax`.
@@ -102,5 +129,23 @@ pub(super) fn not_started(program: &Program, error: &io::Error) -> Failure {
         )),
         io::ErrorKind::Unsupported => Failure::permanent(format!("cannot start `{name}`: {error}")),
         _ => Failure::transient(format!("cannot start `{name}`: {error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_used_too_much_learns_which_limit_it_was() {
+        let resources =
+            Resources { memory: Some(256 << 20), disk: Some(1_500_000_000), ..Resources::default() };
+        let failed = |excess| exceeded(excess, &resources);
+        let failure = failed(Excess::Memory);
+        assert_eq!(failure.message, "killed: it used more memory than resources.memory = 256Mi");
+        assert_eq!((failure.class, failure.signal), (ErrorClass::Killed, Some(9)));
+        assert!(failed(Excess::Disk).message.ends_with("more disk space than resources.disk = 1500000000"));
+        assert!(failed(Excess::MachineMemory).message.contains("machine"));
+        assert_eq!((size(3 << 30), size(5 << 10)), ("3Gi".into(), "5Ki".into()));
     }
 }

@@ -3,7 +3,7 @@
 use std::io;
 use std::process::ExitStatus;
 
-use containment::{Report, Request, TERMINATE, TaskUser, Usage};
+use containment::{Excess, Report, Request, TERMINATE, Usage};
 use model::Failure;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -11,6 +11,7 @@ use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::process::Child;
 
+use super::containment::Reserved;
 use super::{Program, exit_status};
 
 /// The processes of an attempt: a process group, or what a supervisor started.
@@ -22,7 +23,7 @@ pub(super) enum Group {
         orders: Option<OwnedWriteHalf>,
         report: OwnedReadHalf,
         received: Vec<u8>,
-        _user: Option<TaskUser>,
+        _reserved: Reserved,
     },
 }
 
@@ -34,15 +35,11 @@ impl Group {
     }
 
     /// What a supervisor starts when it receives the request.
-    pub(super) async fn supervised(
-        mut socket: UnixStream,
-        request: &Request,
-        user: Option<TaskUser>,
-    ) -> Self {
+    pub(super) async fn supervised(mut socket: UnixStream, request: &Request, reserved: Reserved) -> Self {
         // A supervisor that is gone sends no report, which `wait` finds out.
         let _ = socket.write_all(&request.to_bytes()).await;
         let (report, orders) = socket.into_split();
-        Self::Supervised { orders: Some(orders), report, received: Vec::new(), _user: user }
+        Self::Supervised { orders: Some(orders), report, received: Vec::new(), _reserved: reserved }
     }
 
     /// The exit status of the program, once it has ended; of a contained one, once all that it started is dead.
@@ -63,9 +60,18 @@ impl Group {
 
     /// What a contained program and everything that it started used, once it has ended.
     pub(super) fn usage(&self) -> Option<Usage> {
+        self.report()?.usage()
+    }
+
+    /// The limit for which a contained program was killed, if it was.
+    pub(super) fn excess(&self) -> Option<Excess> {
+        self.report()?.excess()
+    }
+
+    fn report(&self) -> Option<Report> {
         match self {
             Self::Led { .. } => None,
-            Self::Supervised { received, .. } => Report::parse(received)?.usage(),
+            Self::Supervised { received, .. } => Report::parse(received),
         }
     }
 

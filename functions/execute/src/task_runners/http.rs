@@ -25,7 +25,7 @@ use crate::job::{Context, Job};
 use crate::log::{Level, Log, Stream};
 use breaker::Outcome;
 
-pub use breaker::Breakers;
+pub use breaker::{Breakers, SharedBreakers};
 
 /// The maximum number of redirects that a request follows.
 const MAX_REDIRECTS: usize = 5;

@@ -12,8 +12,7 @@ use uuid::Uuid;
 
 use host::EgressPolicy;
 use model::{
-    Clock, ErrorClass, Failure, Instant, NetworkAccess, Progress, ProgressReport, Resources, RunId, TaskKind,
-    TenantId,
+    Clock, ErrorClass, Failure, Instant, Progress, ProgressReport, Resources, RunId, TaskKind, TenantId,
 };
 use store::LogLine;
 use testkit::ManualClock;
@@ -126,7 +125,7 @@ pub(crate) fn job(kind: &str, config: Value) -> Job {
         document: json!({"inputs": {"day": "2026-01-01"}, "outputs": {}, "task": {"name": "load", "attempt": 2}}),
         timeout: Duration::from_secs(60),
         resources: Resources::default(),
-        network: NetworkAccess::Shared,
+        network: None,
     }
 }
 

@@ -34,6 +34,15 @@ pub(super) fn rows() -> Vec<Row> {
                 "Deregister a worker",
                 "Removes a worker that stops. It must hold no attempts; removing it again changes nothing.",
             ),
+        post("/execution/breakers", execution::post_breakers)
+            .attempt_step()
+            .id("execution_post_breakers")
+            .needs(Work, On::Some)
+            .docs(
+                "Share breakers of hosts",
+                "Reads the circuit breakers of hosts that a worker's tasks call, or reports what the worker found out \
+                 about one. Workers and functions share the breakers of a tenant, and an administrator resets them.",
+            ),
         post("/execution/{id}/{task}/{attempt}/log", execution::post_log)
             .attempt_step()
             .id("execution_post_log")

@@ -92,3 +92,72 @@ async fn the_breakers_of_another_tenant_are_neither_seen_nor_reset() {
     assert_eq!(reset.status, StatusCode::NOT_FOUND);
     assert_eq!(listed(&world).await.len(), 1);
 }
+
+/// What a worker of a tenant learns about the breaker of a host, or which error it gets.
+async fn ask(world: &World, tenant: &str, worker: &str, step: &str) -> Value {
+    let body = json!({"worker": worker, "step": step, "hosts": ["api.example:443"], "message": "refused"});
+    let headers = [("x-ebb-tenant", tenant)];
+    let answer = world.send(Method::POST, "/execution/breakers", &headers, body.to_string()).await;
+    assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
+    answer.body["items"].clone()
+}
+
+#[tokio::test]
+async fn a_host_that_one_worker_cannot_reach_is_listed_and_held_back_for_all_until_a_person_resets_it() {
+    let world = World::new().await;
+    let ask = async |worker, step| ask(&world, "default", worker, step).await;
+    let open = ask("one", "open").await;
+    assert_eq!(
+        (&open[0]["host"], &open[0]["until"]),
+        (&json!("api.example:443"), &json!("2027-01-15T08:00:05Z"))
+    );
+    assert_eq!(ask("one", "open").await, open, "the same report again changes nothing");
+    assert_eq!(ask("other", "read").await, open);
+    let row = listed(&world).await[0].clone();
+    assert_eq!(
+        (&row["kind"], &row["name"], &row["message"]),
+        (&json!("host"), &json!("api.example:443"), &json!("refused"))
+    );
+    assert_eq!(ask("other", "probe").await, open, "the pause is not over");
+    world.advance(5);
+    assert_eq!(ask("other", "probe").await, json!([]));
+    assert_eq!(ask("one", "probe").await[0]["probing"], true, "another worker probes");
+    let failed = ask("other", "probe_failed").await;
+    assert_eq!(failed[0]["until"], "2027-01-15T08:00:15Z", "twice as long");
+    assert_eq!(ask("other", "probe_failed").await, failed, "the same report again changes nothing");
+    assert_eq!(world.post(&format!("/breakers/{}/reset", row["id"]), "").await.status, StatusCode::OK);
+    assert_eq!(ask("one", "read").await, json!([]));
+    ask("one", "open").await;
+    assert_eq!(ask("one", "probe_passed").await, json!([]));
+    assert_eq!(ask("other", "read").await, json!([]));
+}
+
+#[tokio::test]
+async fn a_worker_touches_only_breakers_of_hosts_that_its_own_tenant_calls() {
+    let (world, _) = held().await;
+    world.store().tenant("other", world.now()).await.unwrap();
+    let open = ask(&world, "default", "w", "open").await;
+    for step in ["read", "probe_failed", "probe_passed"] {
+        assert_eq!(ask(&world, "other", "w", step).await, json!([]), "{step}");
+    }
+    assert_eq!(ask(&world, "default", "w", "read").await, open);
+    let long = format!("{}:443", "x".repeat(300));
+    for (hosts, step) in [
+        (json!([]), "read"),
+        (json!(["fragile/load"]), "probe_passed"),
+        (json!(["fragile/load:1"]), "probe_passed"),
+        (json!(["api.example"]), "read"),
+        (json!(["api.example:70000"]), "open"),
+        (json!([long]), "open"),
+        (json!(["a.example:1", "b.example:1"]), "open"),
+    ] {
+        let body = json!({"worker": "w", "step": step, "hosts": hosts});
+        let refused = world.post("/execution/breakers", body.to_string()).await;
+        assert_eq!(
+            (refused.status, &refused.body["error_code"]),
+            (StatusCode::UNPROCESSABLE_ENTITY, &json!("bad_hosts")),
+            "{body}"
+        );
+    }
+    assert_eq!(listed(&world).await.len(), 2, "that of the task is open as before");
+}

@@ -7,7 +7,9 @@ use std::os::unix::net::UnixStream;
 use std::process::ExitStatus;
 use std::sync::LazyLock;
 
-use ebbflow_containment::{Plan, Report, Request, Supervisors, TaskUser, TaskUsers};
+use ebbflow_containment::{
+    ControlGroup, ControlGroups, Plan, Report, Request, Supervisors, TaskUser, TaskUsers,
+};
 use tempfile::TempDir;
 
 /// A scratch folder with a user of its own, if this process is root.
@@ -20,17 +22,20 @@ pub(crate) struct Attempt {
 /// What starts the supervisors of all attempts.
 pub(crate) static SUPERVISORS: LazyLock<Supervisors> = LazyLock::new(Supervisors::default);
 
+/// What gives each program a control group, where the system lets this process create some.
+pub(crate) static GROUPS: LazyLock<ControlGroups> = LazyLock::new(ControlGroups::open);
+
 impl Attempt {
     pub(crate) fn new(users: &TaskUsers) -> Self {
-        let (scratch, user) = (tempfile::tempdir().unwrap(), users.acquire());
+        let (scratch, user) = (tempfile::tempdir().unwrap(), users.acquire().unwrap());
         let owner = user.as_ref().map(TaskUser::id);
         chown(scratch.path(), owner, owner).unwrap();
         Self { scratch, user, variables: Vec::new() }
     }
 
     pub(crate) fn plan(&self) -> Plan {
-        let writable = vec![self.scratch.path().to_owned()];
-        Plan { user: self.user.as_ref().map(TaskUser::id), writable, ..Plan::default() }
+        let scratch = self.scratch.path().to_owned();
+        Plan { user: self.user.as_ref().map(TaskUser::id), scratch, ..Plan::default() }
     }
 
     pub(crate) fn request(&self, plan: &Plan, script: &str) -> Request {
@@ -46,7 +51,10 @@ impl Attempt {
     }
 
     pub(crate) fn start(&self, plan: &Plan, script: &str) -> Running {
-        Running::start(&SUPERVISORS, &self.request(plan, script))
+        let group = GROUPS.create(&plan.limits).unwrap();
+        let folder = group.as_ref().map(|group| group.folder().to_owned());
+        let request = self.request(&Plan { group: folder, ..plan.clone() }, script);
+        Running { group, ..Running::start(&SUPERVISORS, &request) }
     }
 
     pub(crate) fn run(&self, plan: &Plan, script: &str) -> (ExitStatus, String) {
@@ -60,6 +68,7 @@ pub(crate) struct Running {
     pub(crate) supervisor: UnixStream,
     pub(crate) output: PipeReader,
     pub(crate) errors: PipeReader,
+    pub(crate) group: Option<ControlGroup>,
 }
 
 impl Running {
@@ -67,7 +76,7 @@ impl Running {
         let ((output, program_output), (errors, program_errors)) = (io::pipe().unwrap(), io::pipe().unwrap());
         let mut supervisor = supervisors.start(program_output.into(), program_errors.into()).unwrap();
         supervisor.write_all(&request.to_bytes()).unwrap();
-        Self { supervisor, output, errors }
+        Self { supervisor, output, errors, group: None }
     }
 
     /// The next line that the program writes.

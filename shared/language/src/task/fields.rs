@@ -69,7 +69,8 @@ record! {
         priority: i32 = signed(PRIORITIES),
         /// The maximum amounts that its program may use.
         resources: ResourceParts = defined("resources", shape::record()),
-        /// What its program may reach over the network: `shared`, as its worker, or `none`; default `shared`.
+        /// What its program may reach over the network: `shared`, as its worker, or `none`; by default, what the operator
+        /// of its worker chose, usually `shared`.
         network: NetworkAccess = resources::network(),
         /// The labels that a worker must have to lease it, such as `{gpu: true}`; its queue is of the kind `pool`.
         requires: Labels = labels(),

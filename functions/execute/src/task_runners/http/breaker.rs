@@ -1,13 +1,15 @@
 //! Circuit breakers, one for each server that a tenant calls: after repeated failures a breaker opens and blocks calls for a
 //! while, then lets one probe at a time through until one succeeds. A server that is only busy is called less often instead.
 //!
-//! Failures are counted in each process. Where there is a database, an open breaker is a row there: the processes that call
-//! the server see it within a second, one of them probes, and a person can reset it. Without one, as in `ebb worker`, each process
-//! has its own, as has every process while the database does not respond: no call waits for it longer than two seconds.
-//! While all breakers are closed, a process that calls servers reads once a second, and an idle one never.
+//! Failures are counted in each process. An open breaker is a row in the database, which functions reach themselves and
+//! `ebb worker` through the API ([`SharedBreakers`]): the processes that call the server see it within a second, one of them
+//! probes, and a person can reset it. While the database does not respond, each process has its own: no call waits for it
+//! longer than two seconds. While all breakers are closed, a process that calls servers reads once a second, and an idle one
+//! never.
 //!
 //! Invariant: the calls of one tenant never open a breaker of another, nor the failures of one port that of another.
 
+mod shared;
 mod state;
 
 use std::collections::BTreeMap;
@@ -18,10 +20,10 @@ use chrono::TimeDelta;
 use engine::breaker::{self, HOST_FAILURES};
 use model::{Breaker, BreakerKey, Clock, Instant, OpenBreaker, Opening, TenantId};
 use reqwest::Url;
-use runtime::Runtime;
 use tracing::warn;
 
 use crate::log::{Level, Log, Stream};
+pub use shared::SharedBreakers;
 use state::{Admitted, Blocked, Server};
 
 /// How long what the database said is believed.
@@ -45,7 +47,7 @@ pub struct Breakers {
 
 /// The state that processes share.
 struct Shared {
-    runtime: Arc<Runtime>,
+    store: Arc<dyn SharedBreakers>,
     /// When it was read last. Locked while it is read: a call that comes meanwhile goes by what was read before.
     read_at: tokio::sync::Mutex<Option<Instant>>,
 }
@@ -79,8 +81,8 @@ pub(super) struct Call<'b> {
 
 impl Breakers {
     /// Breakers whose state is shared with all processes that have the same database.
-    pub(crate) fn shared(runtime: Arc<Runtime>) -> Self {
-        let shared = Shared { runtime, read_at: tokio::sync::Mutex::default() };
+    pub fn shared(store: Arc<dyn SharedBreakers>) -> Self {
+        let shared = Shared { store, read_at: tokio::sync::Mutex::default() };
         Self { shared: Some(shared), ..Self::default() }
     }
 
@@ -132,10 +134,9 @@ impl Breakers {
             std::mem::take(&mut server.wanted).then(|| key.clone())
         };
         let wanted: Vec<BreakerKey> = self.lock().iter_mut().filter_map(is_wanted).collect();
-        match in_time(clock, shared.runtime.slots().breakers().read(&wanted)).await {
+        match in_time(clock, shared.store.read(&wanted)).await {
             Ok(found) => {
-                let open: BTreeMap<BreakerKey, Opening> =
-                    found.into_iter().filter_map(|row| Some((row.key, row.open?))).collect();
+                let open: BTreeMap<BreakerKey, Opening> = found.into_iter().collect();
                 for key in &wanted {
                     self.with(key, |server| server.refresh(open.get(key).copied()));
                 }
@@ -150,7 +151,7 @@ impl Breakers {
     /// respond, every process probes by itself.
     async fn take_probe(&self, target: &BreakerKey, clock: &dyn Clock) -> Result<(), Instant> {
         let Some(shared) = &self.shared else { return Ok(()) };
-        match in_time(clock, shared.runtime.slots().breakers().take_probe(target)).await {
+        match in_time(clock, shared.store.take_probe(target)).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(open)) => {
                 self.with(target, |server| server.learn(Some(open)));
@@ -167,9 +168,7 @@ impl Breakers {
     async fn trip(&self, target: &BreakerKey, message: &str, clock: &dyn Clock) {
         let message = format!("{HOST_FAILURES} calls in a row failed; the last one: {message}");
         let opened = match &self.shared {
-            Some(shared) => {
-                in_time(clock, shared.runtime.slots().breakers().open_host(target, &message)).await.ok()
-            }
+            Some(shared) => in_time(clock, shared.store.open(target, &message)).await.ok(),
             None => None,
         };
         if let Some(open) = opened {
@@ -184,9 +183,7 @@ impl Breakers {
     /// Records the result of a probe.
     async fn end_probe(&self, target: &BreakerKey, failed: bool, clock: &dyn Clock) {
         let ended = match &self.shared {
-            Some(shared) => {
-                in_time(clock, shared.runtime.slots().breakers().end_probe(target, failed)).await.ok()
-            }
+            Some(shared) => in_time(clock, shared.store.end_probe(target, failed)).await.ok(),
             None => None,
         };
         let now = clock.now();
@@ -220,10 +217,10 @@ impl Breakers {
 }
 
 /// What the database says, if it says it in time.
-async fn in_time<T>(clock: &dyn Clock, asked: impl Future<Output = runtime::Result<T>>) -> Result<T, String> {
+async fn in_time<T>(clock: &dyn Clock, asked: impl Future<Output = Result<T, String>>) -> Result<T, String> {
     tokio::select! {
         biased;
-        answer = asked => answer.map_err(|error| error.to_string()),
+        answer = asked => answer,
         () = clock.wait_until(clock.now() + DATABASE_TIMEOUT) => Err("it does not respond".to_owned()),
     }
 }

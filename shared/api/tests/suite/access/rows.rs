@@ -140,6 +140,13 @@ pub(super) const ENDPOINTS: &[Row] = &[
     row("POST", "/execution/lease", "/execution/lease", r#"{"worker": "w", "queue": "remote"}"#, Workers),
     row("POST", "/execution/heartbeat", "/execution/heartbeat", r#"{"worker": "w"}"#, Workers),
     row("POST", "/execution/goodbye", "/execution/goodbye", r#"{"worker": "w"}"#, Workers),
+    row(
+        "POST",
+        "/execution/breakers",
+        "/execution/breakers",
+        r#"{"worker": "w", "step": "read", "hosts": ["api.example:443"]}"#,
+        Workers,
+    ),
     row("POST", "/execution/{id}/{task}/{attempt}/log", "/execution/RUN/a/1/log", LINES, Workers),
     row(
         "POST",

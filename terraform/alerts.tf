@@ -21,6 +21,12 @@ locals {
   in_progress = max([for size in local.queues : size.max_instances * size.concurrency]...)
   # The attempts of this installation, as functions report them.
   attempts = { for part in ["bucket", "count"] : part => "ebbflow_attempt_seconds_${part}{cluster=\"${var.name}\"}" }
+  # Requests of each service within five minutes.
+  promql_requests = { for part, only in { all = "", errors = ", response_code_class=\"5xx\"" } :
+    part => "sum by (service_name) (increase(run_googleapis_com:request_count{monitored_resource=\"cloud_run_revision\", service_name=~\"${local.service_names}\"${only}}[5m]))"
+  }
+  # A stopped database keeps the API from responding, and each check would start an instance that waits for it.
+  api_is_probed = var.api != null && var.database_hours == null
   # PromQL compares whole values.
   execute_names = "${var.name}-(${join("|", local.subscription_names.work)})"
   # Alerts on metrics that only exist in Cloud Monitoring if functions send theirs to Google.
@@ -29,27 +35,26 @@ locals {
   # An alert fires when the aggregated series stays above the threshold for `seconds`, or when a query returns anything.
   alerts = {
     service_down = {
-      severity = "CRITICAL"
-      means    = "A service returns errors for most requests."
-      conditions = {
-        "More than half of the responses are errors" = {
-          filter  = "${local.requests} AND metric.labels.response_code_class=\"5xx\"", of = local.requests
-          aligner = "ALIGN_RATE", reducer = "REDUCE_SUM", by = ["resource.labels.service_name"]
-          window  = 300, above = 0.5, seconds = 300
-        }
+      severity   = "CRITICAL"
+      means      = "A service returns errors for most requests, of at least five within five minutes."
+      conditions = {}
+      # One request that fails by itself, at night, is no reason to wake anybody.
+      queries = {
+        "More than half of the responses are errors" = "${local.promql_requests.errors} / ${local.promql_requests.all} > 0.5 and ${local.promql_requests.all} >= 5"
       }
+      seconds = 300
     }
     database_errors = {
       severity = "CRITICAL"
       means    = "The database is unavailable, returns errors, or is almost out of connections."
       conditions = {
         "Functions cannot use the database" = {
-          filter  = local.counted.database_errors, of = null
+          filter  = local.counted.database_errors
           aligner = "ALIGN_DELTA", reducer = "REDUCE_SUM", by = []
           window  = 300, above = 5, seconds = 0
         }
         "90 % of its connections are open" = {
-          filter  = "metric.type=\"cloudsql.googleapis.com/database/postgresql/num_backends\" AND ${local.sql}", of = null
+          filter  = "metric.type=\"cloudsql.googleapis.com/database/postgresql/num_backends\" AND ${local.sql}"
           aligner = "ALIGN_MAX", reducer = "REDUCE_SUM", by = []
           window  = 60, above = floor(0.9 * var.database.max_connections), seconds = 300
         }
@@ -68,7 +73,7 @@ locals {
       means    = "More than 20 tasks of one type failed within ten minutes, after all their retries."
       conditions = {
         "More than 20 tasks fail" = {
-          filter  = local.counted.task_failures, of = null
+          filter  = local.counted.task_failures
           aligner = "ALIGN_DELTA", reducer = "REDUCE_SUM", by = ["metric.labels.kind"]
           window  = 600, above = 20, seconds = 0
         }
@@ -87,7 +92,7 @@ locals {
       means    = "A run has been unable to continue for half an hour."
       conditions = {
         "Unable to continue for 30 minutes" = {
-          filter  = local.counted.stalled_runs, of = null
+          filter  = local.counted.stalled_runs
           aligner = "ALIGN_DELTA", reducer = "REDUCE_SUM", by = []
           window  = 600, above = 0, seconds = 1800
         }
@@ -98,7 +103,7 @@ locals {
       means    = "More than 500 tasks in a queue wait for a worker."
       conditions = {
         "More than 500 wait" = {
-          filter  = "metric.type=\"pubsub.googleapis.com/subscription/num_undelivered_messages\" AND ${local.subscriptions_of.work}", of = null
+          filter  = "metric.type=\"pubsub.googleapis.com/subscription/num_undelivered_messages\" AND ${local.subscriptions_of.work}"
           aligner = "ALIGN_MIN", reducer = "REDUCE_SUM", by = ["resource.labels.subscription_id"]
           window  = 60, above = 500 + local.in_progress, seconds = 300
         }
@@ -109,7 +114,7 @@ locals {
       means    = "More than 1,000 tasks in a queue wait for a worker."
       conditions = {
         "More than 1,000 wait" = {
-          filter  = "metric.type=\"pubsub.googleapis.com/subscription/num_undelivered_messages\" AND ${local.subscriptions_of.work}", of = null
+          filter  = "metric.type=\"pubsub.googleapis.com/subscription/num_undelivered_messages\" AND ${local.subscriptions_of.work}"
           aligner = "ALIGN_MIN", reducer = "REDUCE_SUM", by = ["resource.labels.subscription_id"]
           window  = 60, above = 1000 + local.in_progress, seconds = 300
         }
@@ -142,7 +147,7 @@ locals {
       means    = "Cloud Run rejects requests because a service has no instance free."
       conditions = {
         "More than 10 requests were rejected" = {
-          filter  = "${local.requests} AND metric.labels.response_code=\"429\"", of = null
+          filter  = "${local.requests} AND metric.labels.response_code=\"429\""
           aligner = "ALIGN_DELTA", reducer = "REDUCE_SUM", by = ["resource.labels.service_name"]
           window  = 300, above = 10, seconds = 0
         }
@@ -153,7 +158,7 @@ locals {
       means    = "The database's disk is 85 % full and cannot grow fast enough, or not at all."
       conditions = {
         "85 % of the disk is used" = {
-          filter  = "metric.type=\"cloudsql.googleapis.com/database/disk/utilization\" AND ${local.sql}", of = null
+          filter  = "metric.type=\"cloudsql.googleapis.com/database/disk/utilization\" AND ${local.sql}"
           aligner = "ALIGN_MAX", reducer = "REDUCE_MAX", by = []
           window  = 300, above = 0.85, seconds = 1800
         }
@@ -164,7 +169,7 @@ locals {
       means    = "The database's processors have been 90 % busy for a quarter of an hour."
       conditions = {
         "90 % of the processors are busy" = {
-          filter  = "metric.type=\"cloudsql.googleapis.com/database/cpu/utilization\" AND ${local.sql}", of = null
+          filter  = "metric.type=\"cloudsql.googleapis.com/database/cpu/utilization\" AND ${local.sql}"
           aligner = "ALIGN_MEAN", reducer = "REDUCE_MAX", by = []
           window  = 300, above = 0.9, seconds = 900
         }
@@ -175,7 +180,7 @@ locals {
       means    = "Cloud SQL could not back up the database."
       conditions = {
         "A backup failed" = {
-          filter  = "metric.type=\"logging.googleapis.com/user/${google_logging_metric.backup_failures.name}\" AND resource.type=\"cloudsql_database\"", of = null
+          filter  = "metric.type=\"logging.googleapis.com/user/${google_logging_metric.backup_failures.name}\" AND resource.type=\"cloudsql_database\""
           aligner = "ALIGN_DELTA", reducer = "REDUCE_SUM", by = []
           window  = 600, above = 0, seconds = 0
         }
@@ -186,7 +191,7 @@ locals {
       means    = "Timers fire more than a minute late, or the sweep does not run."
       conditions = {
         "Timers are overdue" = {
-          filter  = local.counted.late_timers, of = null
+          filter  = local.counted.late_timers
           aligner = "ALIGN_DELTA", reducer = "REDUCE_SUM", by = []
           window  = 600, above = 0, seconds = 0
         }
@@ -197,12 +202,12 @@ locals {
       means    = "A message was dead-lettered, or a dead letter waits to be stored."
       conditions = {
         "A message was dead-lettered" = {
-          filter  = local.counted.dead_letters, of = null
+          filter  = local.counted.dead_letters
           aligner = "ALIGN_DELTA", reducer = "REDUCE_SUM", by = []
           window  = 300, above = 0, seconds = 0
         }
         "Dead letters wait to be stored" = {
-          filter  = "metric.type=\"pubsub.googleapis.com/subscription/oldest_unacked_message_age\" AND ${local.subscriptions_of.dead_letters}", of = null
+          filter  = "metric.type=\"pubsub.googleapis.com/subscription/oldest_unacked_message_age\" AND ${local.subscriptions_of.dead_letters}"
           aligner = "ALIGN_MAX", reducer = "REDUCE_MAX", by = ["resource.labels.subscription_id"]
           window  = 60, above = 600, seconds = 300
         }
@@ -213,7 +218,7 @@ locals {
       means    = "Tasks fail because no worker of their queue takes them."
       conditions = {
         "An attempt was not taken" = {
-          filter  = local.counted.untaken_attempts, of = null
+          filter  = local.counted.untaken_attempts
           aligner = "ALIGN_DELTA", reducer = "REDUCE_SUM", by = []
           window  = 300, above = 0, seconds = 0
         }
@@ -224,7 +229,7 @@ locals {
       means    = "Attempts at a task, or calls to a host, fail so often that a breaker blocks them for a while."
       conditions = {
         "A breaker opened" = {
-          filter  = local.counted.open_breakers, of = null
+          filter  = local.counted.open_breakers
           aligner = "ALIGN_DELTA", reducer = "REDUCE_SUM", by = []
           window  = 300, above = 0, seconds = 0
         }
@@ -276,26 +281,16 @@ resource "google_monitoring_alert_policy" "alert" {
     content {
       display_name = conditions.key
       condition_threshold {
-        filter             = conditions.value.filter
-        denominator_filter = conditions.value.of
-        comparison         = "COMPARISON_GT"
-        threshold_value    = conditions.value.above
-        duration           = "${conditions.value.seconds}s"
+        filter          = conditions.value.filter
+        comparison      = "COMPARISON_GT"
+        threshold_value = conditions.value.above
+        duration        = "${conditions.value.seconds}s"
 
         aggregations {
           alignment_period     = "${conditions.value.window}s"
           per_series_aligner   = conditions.value.aligner
           cross_series_reducer = conditions.value.reducer
           group_by_fields      = conditions.value.by
-        }
-        dynamic "denominator_aggregations" {
-          for_each = conditions.value.of == null ? [] : [conditions.value]
-          content {
-            alignment_period     = "${denominator_aggregations.value.window}s"
-            per_series_aligner   = denominator_aggregations.value.aligner
-            cross_series_reducer = denominator_aggregations.value.reducer
-            group_by_fields      = denominator_aggregations.value.by
-          }
         }
         trigger {
           count = 1
@@ -310,7 +305,7 @@ resource "google_monitoring_alert_policy" "alert" {
       display_name = conditions.key
       condition_prometheus_query_language {
         query               = conditions.value
-        duration            = "0s"
+        duration            = "${try(each.value.seconds, 0)}s"
         evaluation_interval = "60s"
       }
     }
@@ -335,7 +330,7 @@ resource "google_monitoring_alert_policy" "alert" {
 
   # Only trigger is probed: Identity-Aware Proxy may stand before the console, and the others are not public.
   dynamic "conditions" {
-    for_each = each.key == "service_down" && var.api != null ? ["The API does not answer"] : []
+    for_each = each.key == "service_down" && local.api_is_probed ? ["The API does not answer"] : []
     content {
       display_name = conditions.value
       condition_threshold {
@@ -374,7 +369,7 @@ locals {
 }
 
 resource "google_monitoring_uptime_check_config" "api" {
-  count = var.api == null ? 0 : 1
+  count = local.api_is_probed ? 1 : 0
 
   project      = var.project_id
   display_name = "${title(var.name)}: API"

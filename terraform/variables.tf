@@ -41,7 +41,7 @@ variable "image" {
 }
 
 variable "worker_image" {
-  description = "The first image of the queues' workers, with bash and python. The default is `image`, which has neither."
+  description = "The first image of everything that runs tasks, execute services and worker pools, with bash and python. Execute services use these only with `user_code`. The default is `image`, which has neither."
   type        = string
   default     = null
 
@@ -82,7 +82,7 @@ variable "functions" {
 }
 
 variable "user_code" {
-  description = "Whether execute services run code of users: `bash` and `python` tasks. Without it these fail at once in queues of kind `service` and need a worker, which has no access to the database. Allow it only if you trust everyone who may register workflows with everything that Ebbflow can reach."
+  description = "Whether execute services run code of users: `bash` and `python` tasks. Without it these fail at once in queues of kind `service` and need a worker, which has no access to the database. With it, such a task can act as the service's account, which reaches the database of all tenants and publishes to every topic: commands of its own, too. Allow it only if you trust everyone who may register workflows with everything that Ebbflow can reach."
   type        = bool
   default     = false
 }
@@ -180,6 +180,10 @@ variable "database" {
     error_message = "db-f1-micro allows 25 connections unless you raise max_connections, and the smallest installation needs more."
   }
   validation {
+    condition     = !var.database.iam_login || alltrue([for name in concat(keys(var.functions), [for queue, size in var.queues : "execute-${queue}" if size.kind == "service"]) : length("${var.name}-${name}@${var.project_id}.iam") <= 63])
+    error_message = "With iam_login, functions log in as NAME-execute-QUEUE@PROJECT.iam or NAME-FUNCTION@PROJECT.iam, and Postgres allows 63 characters: shorten `name` or the name of a queue, or log in with a password."
+  }
+  validation {
     condition     = var.database.disk_gb >= 10
     error_message = "disk_gb must be at least 10."
   }
@@ -190,7 +194,7 @@ variable "database" {
 }
 
 variable "database_hours" {
-  description = "When to start and stop the database, in the syntax of cron, and in which time zone: a stopped database costs only its disk. Starting takes minutes. Nothing runs meanwhile. Messages of `event_topics` are delivered for about a quarter of an hour and then become dead letters, which wait to be replayed when the database is back."
+  description = "When to start and stop the database, in the syntax of cron, and in which time zone: a stopped database costs only its disk. Starting takes minutes. Nothing runs meanwhile, and no uptime check probes the API at any time. Messages of `event_topics` are delivered for about a quarter of an hour and then become dead letters, which wait to be replayed when the database is back."
   type = object({
     start     = string
     stop      = string
@@ -198,6 +202,10 @@ variable "database_hours" {
   })
   default = null
 
+  validation {
+    condition     = var.database_hours == null || alltrue([for size in concat(values(var.functions), values(var.queues)) : size.min_instances == 0])
+    error_message = "An instance that is always up would wait for a stopped database, and cost more than database_hours saves: set no min_instances."
+  }
   validation {
     condition     = var.database_hours == null || try(alltrue([for cron in [var.database_hours.start, var.database_hours.stop] : length(split(" ", cron)) == 5]), false)
     error_message = "Use five fields, like `0 7 * * 1-5`."
@@ -449,7 +457,7 @@ variable "retention_days" {
 }
 
 variable "log_filter" {
-  description = "The log filter of the functions, as in RUST_LOG: a level, or levels by module."
+  description = "The log filter of the functions, as in RUST_LOG: a level, or levels by module. Lines that alerts count pass every filter."
   type        = string
   default     = "info"
 }

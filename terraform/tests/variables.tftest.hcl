@@ -295,3 +295,38 @@ run "a_pool_needs_the_api" {
 
   expect_failures = [var.queues]
 }
+
+# The longest login is 30 + 1 + 30 + 4 characters, and Postgres would cut it.
+run "a_login_is_a_name_that_postgres_can_have" {
+  command = plan
+
+  variables {
+    project_id = "a-project-id-of-thirty-letters"
+    name       = "twelve-chars"
+    queues     = { light = {}, longqueue = {} }
+    database   = { iam_login = true }
+  }
+
+  expect_failures = [var.database]
+}
+
+run "a_password_has_no_such_limit" {
+  command = plan
+
+  variables {
+    project_id = "a-project-id-of-thirty-letters"
+    name       = "twelve-chars"
+    queues     = { light = {}, longqueue = {} }
+  }
+}
+
+run "no_instance_waits_all_night_for_its_database" {
+  command = plan
+
+  variables {
+    database_hours = { start = "0 7 * * 1-5", stop = "0 20 * * 1-5" }
+    queues         = { light = { min_instances = 1 } }
+  }
+
+  expect_failures = [var.database_hours]
+}

@@ -225,7 +225,7 @@ run "alerts_fire_when_they_say" {
       for name, policy in google_monitoring_alert_policy.alert : name =>
       [for condition in policy.conditions : coalesce(one([for limit in condition.condition_threshold : "${limit.threshold_value} within ${limit.aggregations[0].alignment_period} for ${limit.duration}"]), "otherwise")]
       } == {
-      service_down         = ["0.5 within 300s for 300s", "1 within 1200s for 0s"]
+      service_down         = ["otherwise", "1 within 1200s for 0s"]
       database_errors      = ["54 within 60s for 300s", "5 within 300s for 0s"]
       failure_rate         = ["otherwise"]
       task_failures        = ["20 within 600s for 0s"]
@@ -247,7 +247,6 @@ run "alerts_fire_when_they_say" {
   }
   assert {
     condition = alltrue([for name, part in {
-      service_down         = "response_code_class=\"5xx\""
       task_failures        = "user/ebbflow/task_failures"
       stalled_run          = "user/ebbflow/stalled_runs"
       queue_depth          = "num_undelivered_messages"
@@ -276,8 +275,12 @@ run "alerts_fire_when_they_say" {
     error_message = "A queue whose service completes tasks does not lack workers."
   }
   assert {
-    condition     = google_monitoring_alert_policy.alert["service_down"].conditions[0].condition_threshold[0].denominator_filter == local.requests
-    error_message = "Errors are a share of all requests."
+    condition = [for query in google_monitoring_alert_policy.alert["service_down"].conditions[0].condition_prometheus_query_language : [query.duration, query.query]] == [["300s", join(" ", [
+      "sum by (service_name) (increase(run_googleapis_com:request_count{monitored_resource=\"cloud_run_revision\", service_name=~\"${local.service_names}\", response_code_class=\"5xx\"}[5m]))",
+      "/ sum by (service_name) (increase(run_googleapis_com:request_count{monitored_resource=\"cloud_run_revision\", service_name=~\"${local.service_names}\"}[5m])) > 0.5",
+      "and sum by (service_name) (increase(run_googleapis_com:request_count{monitored_resource=\"cloud_run_revision\", service_name=~\"${local.service_names}\"}[5m])) >= 5",
+    ])]]
+    error_message = "Errors are a share of a service's requests, of at least five, for five minutes."
   }
   assert {
     condition = one(google_monitoring_alert_policy.alert["failure_rate"].conditions[0].condition_prometheus_query_language).query == join(" ", [
@@ -604,6 +607,10 @@ run "the_database_keeps_hours" {
     condition     = alltrue([for member in google_project_iam_member.database_hours : strcontains(one(member.condition).expression, "/instances/ebbflow'")])
     error_message = "Their account may change this instance only."
   }
+  assert {
+    condition     = length(google_monitoring_uptime_check_config.api) == 0 && length(google_monitoring_alert_policy.alert["service_down"].conditions) == 1
+    error_message = "Nothing wakes the API while the database is stopped, and nobody is paged every evening."
+  }
 }
 
 run "names_of_your_own_are_served" {
@@ -730,6 +737,10 @@ run "a_pool_leases_tasks_with_nothing_but_a_token" {
   assert {
     condition     = google_secret_manager_secret_iam_member.worker_token["gpu"].secret_id == "worker-token"
     error_message = "A worker may read its token."
+  }
+  assert {
+    condition     = google_cloud_run_v2_worker_pool.worker["gpu"].template[0].containers[0].image == var.worker_image
+    error_message = "A worker has bash and python."
   }
 }
 

@@ -1,6 +1,6 @@
 //! What is said about costs adds up, and is the same everywhere.
 
-use super::reading::Repository;
+use super::reading::{Repository, inside};
 
 /// The rows of a Markdown table: its cells, from the first row whose first cell begins like this.
 fn column(text: &str, head: &str, place: usize) -> Vec<(String, f64)> {
@@ -37,6 +37,35 @@ fn what_an_idle_installation_costs_adds_up() {
     for file in ["docs/src/operations/cost.md", "docs/src/operations/first-deploy.md", "terraform/README.md"]
     {
         assert!(repository.file(file).contains("27.41"), "{file}");
+    }
+}
+
+/// A pool is billed while it waits, and so is the instance at which it waits.
+#[test]
+fn what_a_worker_pool_costs_while_it_waits_is_said() {
+    const MONTH: f64 = 730.0 * 3600.0;
+    let cost = |vcpu: f64, gib: f64| format!("{:.2}", MONTH * (vcpu + 0.5 * gib));
+    let (machine, waiting) = (cost(0.000011244, 0.000001235), cost(0.000024, 0.0000025));
+    let repository = Repository::read();
+    let price = column(repository.file("terraform/README.md"), "a month | formula", 2);
+    assert_eq!(
+        price.iter().map(|(_, price)| format!("{price:.2}")).collect::<Vec<_>>(),
+        [&*machine, &*waiting]
+    );
+    for file in [
+        "docs/src/operations/cost.md",
+        "docs/src/operations/first-deploy.md",
+        "docs/src/guides/remote-workers.md",
+        "terraform/README.md",
+    ] {
+        let text = repository.file(file);
+        assert!(text.contains(&machine) && text.contains(&waiting), "{file}: {machine} and {waiting}");
+    }
+    // The size that is priced is the default of a queue.
+    let sizes = inside(repository.file("terraform/variables.tf"), "variable \"queues\" {");
+    for size in ["cpu             = optional(string, \"1\")", "memory          = optional(string, \"512Mi\")"]
+    {
+        assert!(sizes.contains(size), "{size}");
     }
 }
 

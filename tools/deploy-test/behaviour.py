@@ -3,7 +3,7 @@ import copy
 import json
 import re
 
-from project import Refused
+from project import NUMBER, Refused
 
 
 def name(type_name, planned):
@@ -39,6 +39,11 @@ def write(project, type_name, prior, stored):
     if type_name == "google_cloud_run_v2_service":
         if prior is None or stored["template"] != prior["template"]:
             stored["latest_ready_revision"] = project.release(stored)
+    if type_name == "google_secret_manager_secret_iam_member" and project.secret(stored["secret_id"]) is None:
+        raise Refused(f"Error 404: Secret [projects/{NUMBER}/secrets/{stored['secret_id']}] not found.")
+    if type_name == "google_cloud_run_v2_worker_pool":
+        template = stored["template"][0]
+        project.require_container(template["containers"][0], template["service_account"])
     if type_name == "google_cloud_run_v2_job":
         project.require_image(stored["template"][0]["template"][0]["containers"][0]["image"])
 
@@ -80,6 +85,8 @@ def delete(project, type_name, prior):
         raise Refused(f"Error 400: role \"{prior['name']}\" cannot be dropped because some objects depend on it")
     if type_name == "google_sql_database" and prior["name"] in project.state["uses"]:
         raise Refused(f"Error 400: database \"{prior['name']}\" is being accessed by other users")
+    if type_name == "google_storage_bucket" and not prior.get("force_destroy") and any(name.startswith(f"{prior['name']}/") for name in project.state["objects"]):
+        raise Refused(f"Error trying to delete bucket {prior['name']} containing objects without `force_destroy` set to true")
     if type_name == "google_service_networking_connection":
         raise Refused("Error 400: Producer services (e.g. CloudSQL) are still using this connection")
 

@@ -7,8 +7,12 @@ import tempfile
 
 import yaml
 
-from project import Refused
+from language import printed
+from project import NUMBER, Refused
 
+# What `gcloud builds submit` prints instead of the output of steps, if this goes to Cloud Logging.
+NOT_DISPLAYED = """gcloud builds submit only displays logs from Cloud Storage. To view logs from Cloud Logging, run:
+gcloud beta builds submit"""
 # What the images of the steps bring along, besides what every Linux has. The official Rust image has the minimal profile.
 # An advisory about a dependency may be published at any time, such as the day of a first build.
 CARGO = """#!/usr/bin/env bash
@@ -57,7 +61,7 @@ def substituted(text, values):
     return re.sub(r"\$\{?(_?[A-Z][A-Z_]*)\}?", lambda match: values[match[1]], text)
 
 
-def submit(project, call):
+def builds_submit(project, call):
     source = pathlib.Path(call.names[0] if call.names else ".").resolve()
     config = yaml.safe_load((pathlib.Path(call.flags["--config"]) if "--config" in call.flags else source / "cloudbuild.yaml").read_text())
     with project.opened() as state:
@@ -71,16 +75,44 @@ def submit(project, call):
         values[name] = substituted(values[name], values)
     account = substituted(config["serviceAccount"], values).split("/")[-1]
     require_account(project, account, call.flags.get("--gcs-source-staging-dir"))
-    with tempfile.TemporaryDirectory() as folder:
+    with project.opened() as state:
+        identity = f"{state.next_number():08}-0000-4000-8000-{NUMBER}"
+        state.state["builds"].append(identity)
+    print(f"Created [https://cloudbuild.googleapis.com/v1/projects/{project_id}/locations/global/builds/{identity}].")
+    print(f"Logs are available at [ https://console.cloud.google.com/cloud-build/builds/{identity}?project={NUMBER} ].")
+    if config["options"]["logging"] == "CLOUD_LOGGING_ONLY":
+        print(f"\n{NOT_DISPLAYED}\n")
+    print("Waiting for build to complete. Polling interval: 1 second(s).", flush=True)
+    with tempfile.TemporaryDirectory() as folder, log_of(project, identity).open("w") as log:
         # Steps share what they write here, and nothing else.
         workspace = pathlib.Path(folder) / "workspace"
         subprocess.run(["cp", "-r", source, workspace], check=True)
         for stub, script in STUBS.items():
             commands((workspace / stub).parent, {pathlib.Path(stub).name: script})
-        for step in config["steps"]:
-            run_step(project, workspace, step, values, account)
-    print("STATUS: SUCCESS")
-    return 0
+        for number, step in enumerate(config["steps"]):
+            if code := run_step(project, workspace, step, values, account, log):
+                failure = f'build step {number} "{step["name"]}" failed: step exited with non-zero status: {code}'
+                log.write(f"ERROR: {failure}\n")
+                print(f"\nBUILD FAILURE: Build step failure: {failure}")
+                raise Refused(f'build {identity} completed with status "FAILURE"')
+    print(f"ID                                    CREATE_TIME                DURATION  SOURCE  IMAGES  STATUS\n{identity}  2026-09-01T09:00:00+00:00  10M     gs://…  -       SUCCESS")
+
+
+def log_of(project, identity):
+    """Where the test keeps what the steps of a build have printed, which Google keeps in Cloud Logging."""
+    return project.file.parent / f"{identity}.log"
+
+
+def builds_list(project, call):
+    with project.opened() as state:
+        newest = state.state["builds"][::-1]
+    for identity in newest[: int(call.flags["--limit"])]:
+        print(printed({"id": identity}, call.flags["--format"]))
+
+
+def builds_log(project, call):
+    """Also prints what is in Cloud Logging, unlike `builds submit`."""
+    print(f"{' REMOTE BUILD OUTPUT ':-^80}\n{log_of(project, call.names[0]).read_text()}{'':-^80}")
 
 
 def require_account(project, account, staging):
@@ -97,7 +129,8 @@ def require_account(project, account, staging):
             raise Refused(f"{account} does not have storage.objects.get access to gs://{bucket}")
 
 
-def run_step(project, workspace, step, values, account):
+def run_step(project, workspace, step, values, account, log):
+    """Runs a step, whose output goes to the log, and returns its exit code."""
     tools = next((commands for image, commands in IMAGES.items() if step["name"].startswith(image)), None)
     if tools is None:
         raise Refused(f"the test does not know the image {step['name']}")
@@ -107,7 +140,7 @@ def run_step(project, workspace, step, values, account):
         (folder / "script").write_text(step["script"])
         here = pathlib.Path(__file__).parent
         plain = {"PATH": f"{folder}/bin:/usr/bin:/bin", "HOME": name, "PYTHONDONTWRITEBYTECODE": "1", "DEPLOY_TEST_STEP": name, "DEPLOY_TEST_TOOLS": str(here)}
-        shared = {"DEPLOY_TEST_PROJECT": str(project.file), "DEPLOY_TEST_ACCOUNT": account, "DEPLOY_TEST_PYTHON": os.environ["DEPLOY_TEST_PYTHON"]}
-        print(f"Step {step['id']}", flush=True)
-        if subprocess.run(["bash", str(folder / "script")], cwd=workspace, env={**plain, **shared, **values}).returncode:
-            raise Refused(f"build step \"{step['id']}\" ({step['name']}) failed")
+        shared = {"DEPLOY_TEST_PROJECT": str(project.file), "DEPLOY_TEST_ACCOUNT": account, "DEPLOY_TEST_PYTHON": os.environ["DEPLOY_TEST_PYTHON"], "CLOUDSDK_CORE_PROJECT": values["PROJECT_ID"]}
+        log.write(f'Starting Step "{step["id"]}"\n')
+        log.flush()
+        return subprocess.run(["bash", str(folder / "script")], cwd=workspace, env={**plain, **shared, **values}, stdout=log, stderr=log).returncode

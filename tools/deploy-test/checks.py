@@ -3,6 +3,8 @@ import json
 import re
 from urllib.parse import unquote
 
+from project import NUMBER
+
 # An event stream ends itself after a quarter of an hour.
 STREAM_SECONDS = 15 * 60
 # What stays when everything is destroyed: APIs, and what goes with its parent.
@@ -269,6 +271,50 @@ def no_clone_left(state):
         yield f"{name} is still there, and billed"
     for name in state.state["backups"]:
         yield f"the backups of {name} are still there, and billed"
+
+
+def api_address(state, installation):
+    """Where programs reach the API: through the load balancer, if there is one, or on run.app."""
+    trigger = next(service for service in services_of(state, installation) if service["labels"]["function"] == "trigger")
+    if trigger["ingress"] == "INGRESS_TRAFFIC_INTERNAL_LOAD_BALANCER":
+        rules = state.find("google_compute_url_map", name=f"{installation}-front")["host_rule"]
+        return "https://" + next(rule["hosts"][0] for rule in rules if rule["path_matcher"] == "trigger")
+    return f"https://{trigger['name']}-{NUMBER}.{trigger['location']}.run.app"
+
+
+# The variables of a worker.
+WORKER_VARIABLES = {"EBB_URL", "EBB_TOKEN", "RUST_LOG", "EBB_EGRESS_ONLY", "EBB_EGRESS_ALLOW"}
+
+
+def pools_hold_a_token(state):
+    """A worker runs code of users: all that it has is the address of the API and a token, and its account may do nothing but read
+    that token."""
+    for pool in state.of_type("google_cloud_run_v2_worker_pool"):
+        name, template = pool["name"], pool["template"][0]
+        variables = template["containers"][0]["env"]
+        if template.get("volumes") or template.get("vpc_access"):
+            yield f"{name} is in the network of the database"
+        if unknown := sorted({each["name"] for each in variables} - WORKER_VARIABLES):
+            yield f"{name} also has the variables {unknown}"
+        if (url := environment(pool).get("EBB_URL")) != (expected := api_address(state, pool["labels"]["installation"])):
+            yield f"{name} leases tasks at {url} instead of {expected}"
+        secrets = [(each["name"], source["secret_key_ref"][0]["secret"]) for each in variables for source in each["value_source"] or []]
+        if [variable for variable, _ in secrets] != ["EBB_TOKEN"]:
+            yield f"{name} is given {secrets} instead of a token"
+        grants = [
+            (entry["value"]["role"], entry["value"].get("secret_id"))
+            for entry in state.state["resources"].values()
+            if "role" in entry["value"] and entry["value"].get("member") == f"serviceAccount:{template['service_account']}"
+        ]
+        if grants != [("roles/secretmanager.secretAccessor", secret) for _, secret in secrets]:
+            yield f"the account of {name} has {grants} instead of its token alone"
+
+
+def token_can_be_sent(state):
+    """A header has no line breaks, and `gcloud secrets create` keeps what it is given."""
+    for name, values in state.state["secrets"].items():
+        if any(value != value.strip() for value in values):
+            yield f"the secret {name} ends with a line break"
 
 
 def apis_are_enabled(state):

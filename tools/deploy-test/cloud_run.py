@@ -5,10 +5,11 @@ from language import printed
 from project import Refused
 
 
-def service_named(project, name):
-    found = project.find("google_cloud_run_v2_service", name=name)
+def named(project, call, kind):
+    """What a command is about: it has that name in the region of the command."""
+    found = project.find(f"google_cloud_run_v2_{kind}", name=call.names[0], location=call.region)
     if found is None:
-        raise Refused(f"Cannot find service [{name}]")
+        raise Refused(f"Cannot find {kind} [{call.names[0]}] in {call.region}")
     return found
 
 
@@ -24,9 +25,7 @@ def require_deployer(project, call, account):
 
 
 def run_jobs_update(project, call):
-    job = project.find("google_cloud_run_v2_job", name=call.names[0])
-    if job is None:
-        raise Refused(f"Job [{call.names[0]}] could not be found.")
+    job = named(project, call, "job")
     project.require_image(call.flags["--image"])
     inner = job["template"][0]["template"][0]
     require_deployer(project, call, inner["service_account"])
@@ -37,9 +36,7 @@ def run_jobs_update(project, call):
 
 
 def run_jobs_execute(project, call):
-    job = project.find("google_cloud_run_v2_job", name=call.names[0])
-    if job is None:
-        raise Refused(f"Job [{call.names[0]}] could not be found.")
+    job = named(project, call, "job")
     container = job["template"][0]["template"][0]["containers"][0]
     project.require_image(container["image"])
     sources = {env["name"] for env in container["env"] if env.get("value_source")}
@@ -73,12 +70,12 @@ def beta_run_worker_pools_list(project, call):
 
 
 def print_names(project, call, kind):
-    found = sorted(project.of_type(kind), key=lambda resource: resource["name"])
+    found = sorted((resource for resource in project.of_type(kind) if resource["location"] == call.region), key=lambda resource: resource["name"])
     call.print_each({"metadata": {"name": resource["name"], "labels": resource["labels"]}} for resource in found)
 
 
 def run_services_describe(project, call):
-    service = service_named(project, call.names[0])
+    service = named(project, call, "service")
     revisions = project.state["revisions"][service["name"]]
     serving = [{"revisionName": revision["name"], "percent": 100} for revision in revisions if revision["percent"]]
     tagged = [{"revisionName": revision["name"], "tag": tag} for revision in revisions for tag in revision["tags"]]
@@ -87,7 +84,7 @@ def run_services_describe(project, call):
 
 
 def run_services_update(project, call):
-    service = service_named(project, call.names[0])
+    service = named(project, call, "service")
     if "--ingress" in call.flags:
         service["ingress"] = {"internal": "INGRESS_TRAFFIC_INTERNAL_ONLY"}[call.flags["--ingress"]]
         return
@@ -106,15 +103,8 @@ def run_services_update(project, call):
         tag(project, service["name"], call.flags["--tag"], revision)
 
 
-def pool_named(project, name):
-    found = project.find("google_cloud_run_v2_worker_pool", name=name)
-    if found is None:
-        raise Refused(f"Cannot find worker pool [{name}]")
-    return found
-
-
 def beta_run_worker_pools_describe(project, call):
-    image = pool_named(project, call.names[0])["template"][0]["containers"][0]["image"]
+    image = named(project, call, "worker_pool")["template"][0]["containers"][0]["image"]
     print(printed({"spec": {"template": {"spec": {"containers": [{"image": image}]}}}}, call.flags["--format"]))
 
 
@@ -123,7 +113,7 @@ def artifacts_docker_images_describe(project, call):
 
 
 def beta_run_worker_pools_update(project, call):
-    pool = pool_named(project, call.names[0])
+    pool = named(project, call, "worker_pool")
     project.require_image(call.flags["--image"])
     template = pool["template"][0]
     require_deployer(project, call, template["service_account"])
@@ -138,7 +128,7 @@ def tag(project, service, name, revision):
 
 
 def run_services_update_traffic(project, call):
-    service = service_named(project, call.names[0])
+    service = named(project, call, "service")
     revisions = project.state["revisions"][service["name"]]
     if "--set-tags" in call.flags or "--clear-tags" in call.flags:
         for revision in revisions:

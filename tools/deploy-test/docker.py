@@ -18,11 +18,12 @@ def push(project, arguments):
     stages = re.findall(r"^FROM .* AS (\w+)$", pathlib.Path("Dockerfile").read_text(), re.MULTILINE)
     if values["--target"] not in stages:
         fail(f"target stage {values['--target']} could not be found")
-    _region, owner, repository, _name = values["--tag"].split("/", 3)
+    host, owner, repository, _name = values["--tag"].split("/", 3)
+    region = host.removesuffix("-docker.pkg.dev")
     with project.opened() as state:
         account = os.environ["DEPLOY_TEST_ACCOUNT"]
-        if state.find("google_artifact_registry_repository", repository_id=repository, project=owner) is None:
-            fail(f'name unknown: Repository "{repository}" not found')
+        if state.find("google_artifact_registry_repository", repository_id=repository, project=owner, location=region) is None:
+            fail(f'name unknown: Repository "{repository}" not found in {region}')
         if not state.granted("google_artifact_registry_repository_iam_member", "roles/artifactregistry.writer", account):
             fail("denied: Permission \"artifactregistry.repositories.uploadArtifacts\" denied")
         state.state["images"][values["--tag"]] = 50_000_000

@@ -9,7 +9,7 @@ import sys
 import cloud_run
 import cloud_sql
 from language import kept, printed
-from project import Project, Refused
+from project import NUMBER, Project, Refused
 
 # Commands, each with its flags besides --project and --quiet.
 COMMANDS = {
@@ -22,8 +22,11 @@ COMMANDS = {
     "iam service-accounts create": set(),
     "iam service-accounts disable": set(),
     "iam service-accounts list": {"--filter", "--format"},
+    "secrets create": {"--data-file"},
     "services enable": set(),
     "beta services identity create": {"--service"},
+    "builds list": {"--limit", "--format"},
+    "builds log": set(),
     "builds submit": {"--config", "--gcs-source-staging-dir", "--substitutions", "--machine-type"},
     "pubsub subscriptions list": {"--filter", "--format"},
     "pubsub subscriptions modify-push-config": {"--push-endpoint"},
@@ -33,8 +36,10 @@ COMMANDS = {
     "run services describe": {"--region", "--format"},
     "run services update": {"--region", "--image", "--no-traffic", "--tag", "--revision-suffix", "--ingress"},
     "run services update-traffic": {"--region", "--to-latest", "--to-tags", "--update-tags", "--set-tags", "--remove-tags", "--clear-tags"},
+    "secrets versions add": {"--data-file"},
     "scheduler jobs pause": {"--location"},
     "scheduler jobs resume": {"--location"},
+    "storage rm": set(),
     "sql backups list": {"--instance", "--filter", "--format"},
     "sql backups restore": {"--backup-instance", "--restore-instance", "--async", "--format"},
     "sql instances clone": {"--point-in-time", "--async", "--format"},
@@ -49,6 +54,9 @@ COMMANDS = {
     "tasks queues pause": {"--location"},
     "tasks queues resume": {"--location"},
 }
+
+# Those that act on no project, or on one that their arguments name.
+WITHOUT_PROJECT = {"auth print-identity-token", "artifacts docker images describe"}
 
 
 def with_flags_file(arguments):
@@ -72,6 +80,12 @@ class Call:
         if unknown:
             raise Refused(f"unrecognized arguments: {' '.join(sorted(unknown))}")
         self.account = os.environ.get("DEPLOY_TEST_ACCOUNT")
+        self.region = self.flags.get("--region") or self.flags.get("--location")
+        self.project = self.flags.get("--project") or os.environ.get("CLOUDSDK_CORE_PROJECT")
+        # Before the project is opened: what comes through a pipe may have to open it, too.
+        self.data = sys.stdin.read() if self.flags.get("--data-file") == "-" else None
+        if not self.project and self.command not in WITHOUT_PROJECT:
+            raise Refused("The required property [project] is not currently set.")
 
     def map(self, flag):
         return dict(pair.split("=", 1) for pair in self.flags.get(flag, "").split(",") if pair)
@@ -98,8 +112,8 @@ def beta_services_identity_create(project, call):
 def paused(kind, state):
     def change(project, call):
         found = project.find(kind, name=call.names[0])
-        if found is None:
-            raise Refused(f"NOT_FOUND: {call.names[0]}")
+        if found is None or call.region not in (found.get("region"), found.get("location")):
+            raise Refused(f"NOT_FOUND: {call.names[0]} in {call.region}")
         project.state["paused"] = sorted({*project.state["paused"], found["id"]} if state else {*project.state["paused"]} - {found["id"]})
 
     return change
@@ -125,9 +139,31 @@ def pubsub_subscriptions_modify_push_config(project, call):
     subscription["push_config"] = []
 
 
+def secrets_create(project, call):
+    project.require_api("secretmanager")
+    if project.secret(call.names[0]) is not None:
+        raise Refused(f"ALREADY_EXISTS: Secret [projects/{NUMBER}/secrets/{call.names[0]}] already exists.")
+    project.state["secrets"][call.names[0]] = []
+    secrets_versions_add(project, call)
+
+
+def secrets_versions_add(project, call):
+    versions = project.state["secrets"].get(call.names[0])
+    if versions is None:
+        raise Refused(f"NOT_FOUND: Secret [projects/{NUMBER}/secrets/{call.names[0]}] not found.")
+    versions.append(call.data)
+    print(f"Created version [{len(versions)}] of the secret [{call.names[0]}].")
+
+
+def storage_rm(project, call):
+    """Removes what is below an address that ends with `/**`."""
+    folder = call.names[0].removeprefix("gs://").removesuffix("**")
+    project.state["objects"] = [name for name in project.state["objects"] if not name.startswith(folder)]
+
+
 def iam_service_accounts_create(project, call):
     project.require_api("iam")
-    project.state["accounts"].append(f"{call.names[0]}@{call.flags['--project']}.iam.gserviceaccount.com")
+    project.state["accounts"].append(f"{call.names[0]}@{call.project}.iam.gserviceaccount.com")
     print(f"Created service account [{call.names[0]}].")
 
 
@@ -164,13 +200,13 @@ def main():
     project_file, *arguments = sys.argv[1:]
     try:
         call = Call(arguments)
-        if call.command == "builds submit":
+        if call.command.startswith("builds "):
             import build  # It needs a package that the other commands, which are called often, do without.
 
-            return build.submit(Project(project_file), call)
+            return getattr(build, call.command.replace(" ", "_"))(Project(project_file), call) or 0
         with Project(project_file).opened() as project:
             name = call.command.replace(" ", "_").replace("-", "_")
-            project.require_region(call.flags.get("--region") or call.flags.get("--location"))
+            project.require_region(call.region)
             return {**vars(cloud_run), **vars(cloud_sql), **globals()}[name](project, call) or 0
     except Refused as refusal:
         print(f"ERROR: (gcloud.{'.'.join(arguments[:3])}) {refusal}", file=sys.stderr)

@@ -2,7 +2,7 @@
 import dataclasses
 import pathlib
 
-PAGE, RECOVERY = "docs/src/operations/first-deploy.md", "docs/src/operations/disaster-recovery.md"
+PAGE, RECOVERY, RUNBOOK = (f"docs/src/operations/{name}.md" for name in ("first-deploy", "disaster-recovery", "runbook"))
 
 
 class Unplantable(Exception):
@@ -37,14 +37,21 @@ class Mistake:
 
 ALL = [
     Mistake("an image without rustfmt runs the gate", "page", "cloudbuild.yaml", "      rustup component add rustfmt clippy\n", "", "cargo-fmt"),
-    Mistake("the first build runs the tests", "page", "cloudbuild.yaml", '[ "$_TEST" = yes ] || { echo "Not tested."; exit 0; }\n', "", 'build step "test"'),
+    Mistake("the first build runs the tests", "page", "cloudbuild.yaml", '[ "$_TEST" = yes ] || { echo "Not tested."; exit 0; }\n', "", "terraform is not installed"),
     Mistake("a first build that an advisory stops", "page", "cloudbuild.yaml", '      [ "$_TEST" = yes ] || { echo "Dependencies were not checked."; exit 0; }\n', "", "an advisory of today"),
-    Mistake("a gate without terraform", "page", "cloudbuild.yaml", "PATH=$PWD/target/tools:$PATH GATE=complete", "GATE=complete", 'build step "test"'),
+    Mistake("a gate without terraform", "page", "cloudbuild.yaml", "PATH=$PWD/target/tools:$PATH GATE=complete", "GATE=complete", "terraform is not installed"),
     Mistake("an API that an empty project lacks", "page", "terraform/apis.tf", '    "sqladmin.googleapis.com",\n', "", "sqladmin.googleapis.com has not been used"),
     Mistake("APIs that cannot enable themselves", "page", PAGE, "cloudresourcemanager.googleapis.com ", "", "cloudresourcemanager.googleapis.com has not been used"),
     Mistake("an account that only gcloud creates", "page", PAGE, "gcloud beta services identity create --service=iap.googleapis.com --project=$PROJECT\n", "", "does not exist"),
     Mistake("a deployer who cannot read the source", "page", PAGE, "-target=module.ebbflow.google_storage_bucket_iam_member.deployer_reads_sources", "-target=module.ebbflow.google_storage_bucket.builds", "storage.objects.get"),
     Mistake("services before their images", "page", PAGE, "_TEST=no,_DEPLOY=no", "_TEST=no", "apply terraform|could not be found"),
+    Mistake("a page without its project", "page", PAGE, "export CLOUDSDK_CORE_PROJECT=$PROJECT\n", "", "required property .project. is not currently set"),
+    Mistake("a runbook without its project", "operation", RUNBOOK, "export CLOUDSDK_CORE_PROJECT=PROJECT ", "export ", "required property .project. is not currently set"),
+    Mistake("first images in another region", "page", PAGE, "_REGION=$REGION,_TAG=first", "_TAG=first", 'Repository "ebbflow" not found in us-central1'),
+    Mistake("a deploy in another region", "page", PAGE, "_REGION=$REGION,_TAG=second", "_TAG=second", 'Repository "ebbflow" not found in us-central1'),
+    Mistake("terraform in another region than its images", "page", PAGE, " TF_VAR_region=$REGION", "", 'Repository "ebbflow" not found in europe-west1'),
+    Mistake("a command of the module's that builds something else", "operation", "terraform/outputs.tf", "_NAME=${var.name},", "_NAME=${var.name}-app,", "build_command|does not exist"),
+    Mistake("a page that promises the log of a build", "page", PAGE, "Waiting for build to complete.\n…\nSUCCESS\n```\n\n`_TAG`", "Step test\nSUCCESS\n```\n\n`_TAG`", "promises «Step test»"),
     Mistake("a page that promises something else", "page", PAGE, "No changes.", "Nothing to do.", "promises"),
     Mistake("revisions with names", "operation", "cloudbuild.yaml", "--no-traffic --quiet", '--tag="v-$_TAG" --no-traffic --quiet', "wants changes after a deploy"),
     Mistake(
@@ -122,6 +129,17 @@ ALL = [
     Mistake(
         "functions that publish anywhere", "operation", "terraform/functions.tf", '"roles/serviceusage.serviceUsageConsumer"]', '"roles/serviceusage.serviceUsageConsumer", "roles/pubsub.publisher"]', "may publish anywhere"
     ),
+    Mistake("a pool before its secret", "page", PAGE, " | gcloud secrets create ebbflow-scripts-token --data-file=-", " >/dev/null", "Secret .*ebbflow-scripts-token. not found"),
+    Mistake("a token with a line break", "page", PAGE, " | tr -d '\\n' |", " |", "ends with a line break"),
+    Mistake("a workflow for a queue without workers", "page", PAGE, "queue: scripts, config", "queue: light, config", "has no pool"),
+    Mistake("a worker of another service", "page", "terraform/workers.tf", "EBB_URL = local.api_url", "EBB_URL = local.addresses.console", "leases tasks at .*ebbflow-console"),
+    Mistake(
+        "a worker that may reach the database", "page", "terraform/workers.tf", 'resource "google_cloud_run_v2_worker_pool" "worker" {',
+        'resource "google_project_iam_member" "worker" {\n  for_each = local.pools\n  project  = var.project_id\n  role     = "roles/cloudsql.client"\n'
+        '  member   = google_service_account.worker[each.key].member\n}\n\nresource "google_cloud_run_v2_worker_pool" "worker" {', "instead of its token alone"
+    ),
+    Mistake("an archive that goes with its installation", "operation", "terraform/archive.tf", "force_destroy               = false", "force_destroy               = true", "archived runs were deleted"),
+    Mistake("an archive that nobody empties", "operation", PAGE, "`gcloud storage rm gs://", "`gcloud storage ls gs://", "does not say how to empty"),
     Mistake("an alert that is missing", "operation", "terraform/alerts.tf", "    database_disk = {", "    disk = {", "there are no alerts on"),
     Mistake("an alert for each failure of a rare workflow", "operation", "terraform/alerts.tf", '[10m])) >= 5"', '[10m])) >= 1"', "one failed run of one"),
     Mistake("an alert for a backlog", "operation", "terraform/alerts.tf", "response_code_class=\\\"2xx\\\"}[15m]", "}[15m]", "merely long pages"),

@@ -46,7 +46,7 @@ class Project:
     def empty(cls, file):
         """An empty project: no API is enabled and nothing exists."""
         project = cls(file)
-        state = {"apis": [], "agents": [], "images": {}, "resources": {}, "revisions": {}, "owners": [], "uses": [], "count": 0, "clones": {}, "backups": [], "paused": [], "accounts": [], "impersonators": [], "members": [], "lost": []}
+        state = {"apis": [], "agents": [], "images": {}, "resources": {}, "revisions": {}, "owners": [], "uses": [], "count": 0, "clones": {}, "backups": [], "paused": [], "accounts": [], "impersonators": [], "members": [], "lost": [], "builds": [], "secrets": {}, "tokens": {}, "workflows": {}, "objects": []}
         project.file.write_text(json.dumps(state))
         return project
 
@@ -145,10 +145,7 @@ class State:
         """Creates a revision from a service's template, unless one of the same name and template exists."""
         template = service["template"][0]
         container = template["containers"][0]
-        self.require_image(container["image"])
-        for env in container.get("env") or []:
-            for source in env.get("value_source") or []:
-                self.require_secret(source["secret_key_ref"][0]["secret"], template["service_account"])
+        self.require_container(container, template["service_account"])
         probe = container["startup_probe"][0]
         if probe["period_seconds"] * probe["failure_threshold"] < SECONDS_TO_FIRST_CONNECTION:
             raise Refused(f"Revision of {service['name']} is not ready: the startup probe gave up before the network was there")
@@ -167,6 +164,13 @@ class State:
             self.route(service["name"], name)
         return name
 
+    def require_container(self, container, account):
+        """What a revision runs exists, and its account may read what it is given."""
+        self.require_image(container["image"])
+        for env in container.get("env") or []:
+            for source in env.get("value_source") or []:
+                self.require_secret(source["secret_key_ref"][0]["secret"], account)
+
     def route(self, service, revision):
         for each in self.state["revisions"][service]:
             each["percent"] = 100 if each["name"] == revision else 0
@@ -176,8 +180,14 @@ class State:
         if image not in self.state["images"]:
             raise Refused(f"Image '{image}' not found.")
 
+    def secret(self, name):
+        """The values of a secret, of which terraform's are never known; none if there is no such secret."""
+        if ours := self.find("google_secret_manager_secret", secret_id=name):
+            return [None for version in self.of_type("google_secret_manager_secret_version") if version["secret"] == ours["id"]]
+        return self.state["secrets"].get(name)
+
     def require_secret(self, secret, account):
-        if not self.of_type("google_secret_manager_secret_version"):
+        if not self.secret(secret):
             raise Refused(f"Secret {secret} has no version")
         if not self.granted("google_secret_manager_secret_iam_member", "roles/secretmanager.secretAccessor", account, secret_id=secret):
             raise Refused(f"Permission denied on secret {secret} for {account}")

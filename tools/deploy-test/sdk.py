@@ -1,6 +1,7 @@
 """Compares the gcloud commands of this repository, in scripts, documents and messages, and those of the stand-in, with gcloud
 itself, where it is installed: each must exist outside the tracks that it does not name, with its flags; and the stand-in must
 understand filters and formats as gcloud does."""
+import ast
 import importlib.util
 import json
 import os
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 
+from build import NOT_DISPLAYED
 from gcloud import COMMANDS
 from language import FORMATS, kept, printed
 
@@ -92,6 +94,14 @@ def misunderstood():
     return found
 
 
+def not_printed():
+    """What the stand-in prints in gcloud's name about the log of a build, and gcloud does not."""
+    source = folder_of_sdk() / "lib/googlecloudsdk/command_lib/builds/submit_util.py"
+    texts = [node.value for node in ast.walk(ast.parse(source.read_text())) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    if not any(NOT_DISPLAYED in text for text in texts):
+        yield f"`gcloud builds submit` does not print: {NOT_DISPLAYED}"
+
+
 def commands_of_sdk():
     """The tree of gcloud's commands, which its completion uses, or nothing if gcloud is not installed."""
     folder = folder_of_sdk()
@@ -155,4 +165,4 @@ def unknown():
         return []
     known = [("tools/deploy-test/gcloud.py", [*command.split(), *sorted(flags)]) for command, flags in COMMANDS.items()]
     known += [(name, words) for name, text in texts() for words in mentioned(text)]
-    return [f"{name}: {found}" for name, words in known if (found := problem(tree, words))] + [*loose(), *misunderstood()]
+    return [f"{name}: {found}" for name, words in known if (found := problem(tree, words))] + [*loose(), *misunderstood(), *not_printed()]

@@ -60,7 +60,9 @@ impl Server {
     fn find_with(shared: &Shared, credentials: &Credentials) -> Result<Self> {
         let tenant = shared.tenant.clone();
         let server = |url: String, token: String| Self { url, token, tenant: tenant.clone() };
-        match (shared.url.clone(), shared.token.clone()) {
+        // A token from a file or a secret may end with the file's line, and no header can.
+        let token = shared.token.as_deref().map(|token| token.trim().to_owned());
+        match (shared.url.clone(), token) {
             (Some(url), Some(token)) => Ok(server(url, token)),
             (Some(url), None) => match (DevFile::read(&shared.data), credentials.token(&url)) {
                 // The token of one server is never sent to another.
@@ -105,6 +107,13 @@ mod tests {
     /// Finds the server as if no credentials were stored.
     fn find(shared: &Shared) -> Result<Server> {
         Server::find_with(shared, &Credentials::default())
+    }
+
+    #[test]
+    fn a_token_of_a_file_is_used_without_its_line_break() {
+        let nowhere = Path::new("/nowhere");
+        let server = find(&shared(nowhere, Some("https://far.away"), Some(" ebb_secret\r\n"))).unwrap();
+        assert_eq!(server.token, "ebb_secret");
     }
 
     #[test]

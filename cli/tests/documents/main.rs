@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
 mod cli;
+mod commands;
 mod endpoints;
 mod links;
 mod mentions;
@@ -87,6 +88,15 @@ fn every_link_leads_somewhere() {
     let documents = files(&book(), "md").into_iter().chain(OTHERS.map(|name| root().join(name)));
     let broken: Vec<String> = documents.flat_map(|document| links::broken(&document)).collect();
     assert!(broken.is_empty(), "{broken:#?}");
+}
+
+#[test]
+fn every_command_of_ebb_is_one_that_it_takes() {
+    // The changelog also mentions commands of its time.
+    let others = OTHERS.iter().filter(|name| **name != "CHANGELOG.md").map(|name| root().join(name));
+    let documents = files(&book(), "md").into_iter().chain(others);
+    let rejected: Vec<String> = documents.flat_map(|document| commands::rejected(&document)).collect();
+    assert!(rejected.is_empty(), "{rejected:#?}");
 }
 
 #[test]

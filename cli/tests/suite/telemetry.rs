@@ -244,6 +244,57 @@ fn promtool_accepts_the_rules() {
     checked_by_promtool(&["check", "config", &format!("{folder}/prometheus.yml")], b"");
 }
 
+/// Whether an alert fires after half an hour in which metrics had certain values, one each minute.
+fn fires(alert: &str, expected: bool, series: &[(&str, &str)]) {
+    let rules = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/prometheus/rules.yaml");
+    let firing = format!("count(ALERTS{{alertname='{alert}', alertstate='firing'}}) or vector(0)");
+    let sample = json!({"value": u8::from(expected), "labels": "{}"});
+    let series: Vec<Value> =
+        series.iter().map(|(series, values)| json!({"series": series, "values": values})).collect();
+    let test = json!({
+        "rule_files": [rules],
+        "evaluation_interval": "1m",
+        "tests": [{
+            "interval": "1m",
+            "input_series": series,
+            "promql_expr_test": [{"expr": firing, "eval_time": "30m", "exp_samples": [sample]}],
+        }],
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("test.yaml");
+    std::fs::write(&file, test.to_string()).unwrap();
+    checked_by_promtool(&["test", "rules", file.to_str().unwrap()], b"");
+}
+
+#[test]
+fn workers_are_missing_if_tasks_wait_and_nobody_executes_or_leases_any() {
+    let fires = |expected, others: &[(&str, &str)]| {
+        let waiting = [(r#"ebbflow_queue_depth{tenant="acme"}"#, "3x40")];
+        fires("workers_missing", expected, &[&waiting, others].concat());
+    };
+    fires(true, &[]);
+    fires(true, &[(r#"ebbflow_attempts_total{kind="bash",outcome="succeeded"}"#, "7x40")]);
+    fires(true, &[(r#"ebbflow_workers{queue="gpu"}"#, "0x40")]);
+    fires(false, &[(r#"ebbflow_attempts_total{kind="bash",outcome="succeeded"}"#, "7+5x40")]);
+    // Execute counts no attempts where all queues are pools, whose workers are busy for hours.
+    fires(false, &[(r#"ebbflow_workers{queue="gpu"}"#, "1x40")]);
+    self::fires("workers_missing", false, &[(r#"ebbflow_queue_depth{tenant="acme"}"#, "0x40")]);
+}
+
+#[test]
+fn a_service_is_down_if_it_does_not_respond_or_most_of_several_responses_are_errors() {
+    let errors = r#"ebbflow_http_requests_total{instance="a",status="503"}"#;
+    fires("service_down", true, &[(r#"up{job="ebbflow",instance="a"}"#, "0x40")]);
+    fires("service_down", true, &[(errors, "0+6x40")]);
+    fires(
+        "service_down",
+        false,
+        &[(errors, "0+6x40"), (r#"ebbflow_http_requests_total{instance="a",status="200"}"#, "0+9x40")],
+    );
+    // Now and then one request of one: three in a quarter of an hour.
+    fires("service_down", false, &[(errors, "0x4 1x4 2x4 3x4 4x4 5x4 6x4")]);
+}
+
 /// Checks something with promtool, if it is installed.
 fn checked_by_promtool(arguments: &[&str], input: &[u8]) {
     let mut promtool = Command::new("promtool");

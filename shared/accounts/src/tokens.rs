@@ -2,7 +2,8 @@
 
 mod lookup;
 
-use auth::{Grant, Identity, service_token};
+use auth::{Grant, Identity, Role, service_token};
+use chrono::TimeDelta;
 use model::Instant;
 use sqlx::Row;
 use sqlx::postgres::PgRow;
@@ -140,6 +141,27 @@ impl Accounts {
         .fetch_all(self.pool())
         .await?;
         found.iter().map(read).collect()
+    }
+
+    /// Tokens of the role `worker`, of all tenants, that expire within a time, the first ones first: their names and when.
+    pub async fn expiring_worker_tokens(
+        &self,
+        now: Instant,
+        within: TimeDelta,
+        limit: u32,
+    ) -> Result<Vec<(String, Instant)>> {
+        let found = sqlx::query_as(
+            "select name, expires_at from service_tokens
+              where role = $1 and revoked_at is null and expires_at > $2 and expires_at <= $3
+              order by expires_at limit $4",
+        )
+        .bind(Role::Worker.name())
+        .bind(now)
+        .bind(now + within)
+        .bind(i64::from(limit))
+        .fetch_all(self.pool())
+        .await?;
+        Ok(found)
     }
 
     /// Revokes a token that the filter covers. Revoking twice changes nothing. Returns the token, if there is one.

@@ -24,6 +24,12 @@ const MAX_SKEW: TimeDelta = TimeDelta::seconds(5);
 /// A transaction that is open for longer keeps the database from removing old rows.
 const MAX_TRANSACTION: TimeDelta = TimeDelta::minutes(5);
 
+/// How long before its end a worker's token is a finding: a pool whose token has expired leases nothing and raises no alert.
+const TOKEN_NOTICE: TimeDelta = TimeDelta::days(14);
+
+/// The maximum number of expiring tokens that are listed.
+const MAX_TOKENS: u32 = 20;
+
 /// The result of a check.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -144,6 +150,8 @@ pub async fn inspect(api: &Api, caller: &Caller) -> Result<ReportView, Problem> 
     let who = format!("you are {} in tenant {}", caller.name, caller.tenant.0);
     checks.push(CheckView::new("identity", true, who, ""));
     checks.extend(of_files(api, caller, error::MAX_PROBLEMS));
+    let expiring = api.accounts.expiring_worker_tokens(now, TOKEN_NOTICE, MAX_TOKENS).await?;
+    checks.extend(expiring.iter().map(of_token));
     let (findings, next) = runtime.repairs().inspect(None, MAX_PAGES).await.map_err(error::runtime)?;
     checks.extend(findings.iter().map(CheckView::found));
     if findings.is_empty() {
@@ -163,6 +171,14 @@ pub fn of_files(api: &Api, caller: &Caller, limit: usize) -> Vec<CheckView> {
     let shown = Diagnostic::first(api.app.file_problems.current(), limit);
     let check = |problem: &Diagnostic| CheckView::new("definitions", false, problem.to_string(), advice);
     shown.iter().map(check).collect()
+}
+
+/// A worker's token that is about to expire.
+fn of_token((name, expires_at): &(String, Instant)) -> CheckView {
+    let message = format!("`{name}` expires on {}", expires_at.format("%Y-%m-%d %H:%M:%SZ"));
+    let advice = "create its successor with `ebb tokens create NAME --role worker --days 366` and give it to the workers; their \
+                  guide has the steps";
+    CheckView::new("worker token", false, message, advice)
 }
 
 /// Checks the database, which was asked and answered at these times by the clock of this process.

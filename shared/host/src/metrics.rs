@@ -12,7 +12,7 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use metrics::{counter, gauge, histogram};
 use model::Instant;
-use store::{Fault, Load, Store};
+use store::{ANY_QUEUE, Fault, Load, Store};
 
 pub use catalogue::{Kind, METRICS};
 pub use otlp::Exporter;
@@ -96,11 +96,12 @@ pub(crate) fn load(load: &Load, now: Instant) {
     gauge!("ebbflow_dead_letters_kept").set(f64::from(load.dead_letters));
 }
 
-/// Queues without workers are not in the load: their gauge returns to zero.
+/// Queues without workers are not in the load: their gauge returns to zero. One gauge exists before there are any workers, so that an
+/// alert can ask whether there are none.
 fn set_workers(workers: &BTreeMap<String, u32>) {
     static SEEN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     let mut seen = SEEN.lock().unwrap_or_else(PoisonError::into_inner);
-    seen.extend(workers.keys().cloned());
+    seen.extend(workers.keys().cloned().chain([ANY_QUEUE.to_owned()]));
     for queue in seen.iter() {
         let number = workers.get(queue).copied().unwrap_or(0);
         gauge!("ebbflow_workers", "queue" => queue.clone()).set(f64::from(number));

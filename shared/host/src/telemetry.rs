@@ -3,6 +3,7 @@
 
 mod cloud;
 mod labels;
+mod levels;
 
 use std::io::IsTerminal;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -14,6 +15,7 @@ use tracing_subscriber::{EnvFilter, Layer, Registry, fmt, reload};
 
 use cloud::CloudLayer;
 pub(crate) use labels::Fields;
+use levels::Levels;
 
 use crate::config::Environment;
 use crate::traces::SpanLayer;
@@ -23,18 +25,18 @@ static FILTER: OnceLock<Filter> = OnceLock::new();
 
 /// A filter that can be changed.
 struct Filter {
-    handle: reload::Handle<EnvFilter, Registry>,
+    handle: reload::Handle<Levels, Registry>,
     /// The filter that applies while no other is set for the function.
     configured: String,
     /// The filter that was last set for the function; none if there was none.
     followed: Mutex<Option<String>>,
 }
 
-/// Starts logging to standard error, filtered by `RUST_LOG` (default `info`). Traces belong to the project `EBB_PROJECT`.
+/// Starts logging to standard error, filtered by `RUST_LOG` (default `info`); counted lines pass every filter. Traces belong to the project `EBB_PROJECT`.
 pub fn init(environment: &Environment) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
     let configured = filter.to_string();
-    let (filter, handle) = reload::Layer::new(filter);
+    let (filter, handle) = reload::Layer::new(Levels(filter));
     let lines = match std::io::stderr().is_terminal() {
         true => fmt::layer().with_writer(std::io::stderr).compact().with_target(false).boxed(),
         false => CloudLayer::new(environment.get("EBB_PROJECT").map(str::to_owned), std::io::stderr).boxed(),
@@ -47,7 +49,7 @@ pub fn init(environment: &Environment) {
 
 /// The current filter; none if logging was not started here.
 pub fn filter() -> Option<String> {
-    FILTER.get()?.handle.with_current(ToString::to_string).ok()
+    FILTER.get()?.handle.with_current(|levels| levels.0.to_string()).ok()
 }
 
 /// Checks the syntax of a filter.
@@ -63,7 +65,7 @@ fn parse(text: &str) -> Result<EnvFilter, String> {
 pub fn set_filter(text: &str) -> Result<(), String> {
     let filter = parse(text)?;
     let current = FILTER.get().ok_or("logging was not started in this process")?;
-    current.handle.reload(filter).map_err(|error| error.to_string())
+    current.handle.reload(Levels(filter)).map_err(|error| error.to_string())
 }
 
 /// Follows the filter that is set for the function of this process, or the configured one if none is set. Only a change matters: a

@@ -42,7 +42,7 @@ pub use definitions::{Definitions, Paused};
 pub use error::{Error, Result};
 pub use foreign::{ForeignConnection, ForeignDatabase, Listening};
 pub use inspection::{Fault, Finding, Inspection, Inspections};
-pub use load::{Load, Measured, Pool, TenantLoad, Usage};
+pub use load::{ANY_QUEUE, Load, Measured, Pool, TenantLoad, Usage};
 pub use maintenance::Maintenance;
 pub use memory::Memory;
 pub use normal::{label as storable_label, schedule_of_date, text as storable};

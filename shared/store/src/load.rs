@@ -11,7 +11,7 @@ use crate::Result;
 pub(crate) const MAX_DEAD_LETTERS_COUNTED: u32 = 1_000;
 
 /// Stands for the queue of workers that take whatever is sent to them.
-pub(crate) const ANY_QUEUE: &str = "any";
+pub const ANY_QUEUE: &str = "any";
 
 /// How much there is of everything.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

@@ -39,8 +39,21 @@ variable "image" {
 }
 
 variable "worker_image" {
-  description = "The first image of the queues' workers, with bash and python."
+  description = "The first image of execute services and worker pools, with bash and python."
   type        = string
+}
+
+variable "pools" {
+  description = "Queues whose tasks worker pools run, with `bash` and `python`: for each the secret with its token, which must exist, and its size; see `queues` of the module."
+  type = map(object({
+    token_secret  = string
+    slots         = optional(number)
+    labels        = optional(map(string))
+    max_instances = optional(number)
+    cpu           = optional(string)
+    memory        = optional(string)
+  }))
+  default = {}
 }
 
 variable "iap" {
@@ -128,10 +141,14 @@ module "ebbflow" {
     console  = { max_instances = 3, connections = 5 }
   }
 
-  queues = {
-    light = { min_instances = 1, max_instances = 8, concurrency = 40, connections = 5, memory = "1Gi" }
-    heavy = { max_instances = 8, concurrency = 4, connections = 5, cpu = "4", memory = "8Gi" }
-  }
+  queues = merge(
+    {
+      light = { min_instances = 1, max_instances = 8, concurrency = 40, connections = 5, memory = "1Gi" }
+      heavy = { max_instances = 8, concurrency = 4, connections = 5, cpu = "4", memory = "8Gi" }
+    },
+    # Execute services run no code of users; worker pools do.
+    { for queue, pool in var.pools : queue => merge(pool, { kind = "pool" }) },
+  )
 
   database = {
     tier              = "db-custom-2-7680"

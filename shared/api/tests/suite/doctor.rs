@@ -1,6 +1,6 @@
 //! The doctor: what it inspects, what it finds, and what it repairs.
 
-use axum::http::StatusCode;
+use axum::http::{Method, StatusCode};
 use engine::Command;
 use model::{TaskIndex, WorkerId};
 use serde_json::{Value, json};
@@ -23,6 +23,30 @@ async fn an_idle_system_is_in_order() {
         assert_eq!(check(&report.body, name)["verdict"], "ok", "{name}: {}", report.body);
     }
     assert!(check(&report.body, "identity")["message"].as_str().unwrap().contains("ada@example.com"));
+}
+
+#[tokio::test]
+async fn a_worker_whose_token_is_about_to_expire_is_found() {
+    let world = World::new().await;
+    for (name, role, days) in
+        [("soon", "worker", 14), ("later", "worker", 15), ("ci", "viewer", 1), ("gone", "worker", 1)]
+    {
+        let token = json!({"name": name, "role": role, "days": days}).to_string();
+        let created = world.post("/tokens", token).await;
+        assert_eq!(created.status, StatusCode::CREATED, "{}", created.body);
+        if name == "gone" {
+            let path = format!("/tokens/{}", created.body["id"].as_str().unwrap());
+            assert_eq!(world.send(Method::DELETE, &path, &[], "").await.status, StatusCode::OK);
+        }
+    }
+    let report = world.get("/doctor").await.body;
+    let checks = report["checks"].as_array().unwrap().iter();
+    let tokens: Vec<&Value> = checks.filter(|check| check["name"] == "worker token").collect();
+    assert_eq!(tokens.len(), 1, "{report}");
+    assert_eq!((&tokens[0]["verdict"], &report["ok"]), (&json!("wrong"), &json!(false)));
+    let message = tokens[0]["message"].as_str().unwrap();
+    assert!(message.starts_with("`soon` expires on 2027-01-29"), "{message}");
+    assert!(tokens[0]["advice"].as_str().unwrap().contains("--days 366"), "{}", tokens[0]);
 }
 
 #[tokio::test]

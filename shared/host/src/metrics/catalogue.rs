@@ -70,7 +70,11 @@ pub const METRICS: [Metric; 32] = [
     gauge("ebbflow_tasks", &["tenant", "state"], "Tasks of unfinished runs."),
     gauge("ebbflow_queue_depth", &["tenant"], "Tasks that are ready and not claimed."),
     gauge("ebbflow_queue_age_seconds", &["tenant"], "Age of the oldest task that waits for a slot."),
-    gauge("ebbflow_workers", &["queue"], "Workers that hold attempts, or did a minute ago."),
+    gauge(
+        "ebbflow_workers",
+        &["queue"],
+        "Workers that respond: those of pools, and of execute while they hold attempts.",
+    ),
     gauge("ebbflow_outbox_age_seconds", &[], "Age of the oldest unpublished message in the outbox."),
     gauge("ebbflow_timer_overdue_seconds", &[], "How long the oldest due timer is overdue."),
     gauge("ebbflow_dead_letters_kept", &[], "Dead letters that await a decision; counts up to 1000."),

@@ -70,6 +70,14 @@ fn both_exports_have_the_same_names_types_labels_and_values() {
 }
 
 #[test]
+fn there_are_zero_workers_before_the_first() {
+    let registry = Registry::default();
+    with_local_recorder(&registry, || set_workers(&BTreeMap::new()));
+    let page = prometheus::page(&registry.snapshot());
+    assert!(page.contains("\nebbflow_workers{queue=\"any\"} 0\n"), "{page}");
+}
+
+#[test]
 fn a_histogram_counts_up_to_each_bound_on_the_page_and_between_bounds_for_a_collector() {
     let registry = Registry::default();
     with_local_recorder(&registry, || {

@@ -21,3 +21,16 @@ run "it_can_be_applied" {
     error_message = "There are six services."
   }
 }
+
+run "a_pool_can_be_added" {
+  command = plan
+
+  variables {
+    pools = { python = { token_secret = "worker-token", slots = 2 } }
+  }
+
+  assert {
+    condition     = length(output.ebbflow.urls) == 6
+    error_message = "A pool has no service, and the queues of the example stay."
+  }
+}

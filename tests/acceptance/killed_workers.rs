@@ -12,11 +12,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use accounts::Accounts;
-use api::{Access, Api, Feed, Links};
-use auth::{Authenticator, Keys, Policy, Verifier};
+use api::{Access, Api, Links};
+use auth::{Authenticator, Policy, PushAuth};
 use bus::SystemClock;
-use host::Secrets;
+
 use language::FileKind;
 use model::{Clock, ErrorClass, Instant, RunId, TaskState, WorkerId};
 use rand::rngs::StdRng;
@@ -239,20 +238,12 @@ fn token() -> String {
 
 /// Serves the API of a world. Returns its address.
 async fn serve(world: &World) -> String {
-    let verifier = Verifier::new([ISSUER.url()], "api", Keys::fixed(&ISSUER.jwks()));
+    let verifier = ISSUER.verifier("api");
     let policy = Policy::read("@example.com=admin:*").unwrap();
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    let api = Api {
-        app: world.app.clone(),
-        database: read::Database::new(world.postgres()),
-        accounts: Accounts::new(world.postgres()),
-        access: Access::new(Authenticator::new([verifier.into()]), policy),
-        links: Links::local(&url),
-        pages_open: false,
-        feed: Feed::default(),
-        secrets: Secrets::default(),
-    };
+    let access = Access::new(Authenticator::new([verifier.into()]), policy);
+    let api = Api::new(world.connected(PushAuth::None), access, Links::local(&url));
     let router = trigger::router(world.app.clone(), Some(api));
     tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
     url

@@ -3,7 +3,7 @@
 use std::ops::Deref;
 use std::sync::{Arc, LazyLock};
 
-use auth::{Issuer, Keys, PushAuth, Verifier};
+use auth::{Issuer, PushAuth};
 use bus::local::{Broker, Faults};
 use bus::{Endpoint, Subscription, SystemClock};
 use execute::{Executor, Runner, Worker};
@@ -43,7 +43,7 @@ impl World {
     pub(crate) async fn with(settings: Settings) -> Self {
         let broker = Broker::new(Arc::new(SystemClock), ISSUER.clone(), PUSHER, Faults::default());
         let base = testkit::World::on_postgres(broker, SystemClock).await.with(settings);
-        let verifier = Verifier::new([ISSUER.url()], AUDIENCE, Keys::fixed(&ISSUER.jwks()));
+        let verifier = ISSUER.verifier(AUDIENCE);
         let app = base.app(PushAuth::Oidc { verifier, service_account: PUSHER.into() });
         let secrets = tempfile::tempdir().unwrap();
         // The servers that workflows of tests call are on this machine.

@@ -1,4 +1,4 @@
-//! What a remote worker reports about an attempt that it holds.
+//! The reports of remote workers about attempts that they hold.
 //!
 //! A worker that received no response sends its report again. The history of the task shows whether the attempt ended by that
 //! report, which then counts as recorded, or was taken away.

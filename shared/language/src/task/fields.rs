@@ -69,7 +69,7 @@ record! {
         priority: i32 = signed(PRIORITIES),
         /// The maximum amounts that its program may use.
         resources: ResourceParts = defined("resources", shape::record()),
-        /// What its program may reach over the network: `shared`, as its worker, or `none`; default `shared`.
+        /// The network that the program may reach: `shared`, like its worker, or `none`; default `shared`.
         network: NetworkAccess = resources::network(),
         /// The labels that a worker must have to lease it, such as `{gpu: true}`; its queue is of the kind `pool`.
         requires: Labels = labels(),
@@ -101,7 +101,7 @@ record! {
     pub(crate) struct EntryParts<'n> as "a task" {
         /// The task's name, unique in the workflow.
         name: Word<'n> = shape::name(&names::TASK),
-        /// What kind of work the task does.
+        /// The type of the task.
         r#type: Given<'n, TaskKind> = given(kind()),
         /// The name of a reusable task from `tasks/`. In a fan-out: the task to run for each element.
         task: &'n Node = node(|| refer("child")),
@@ -152,7 +152,7 @@ record! {
     pub(crate) struct ReusableParts<'n> as "a reusable task" {
         /// The task's name, the same as the file's.
         name: Word<'n> = required(shape::name(&names::TASK)),
-        /// What kind of work the task does.
+        /// The type of the task.
         r#type: Given<'n, TaskKind> = required(given(kind())),
         /// For people. Templates are rendered.
         description: Word<'n> = text(),

@@ -84,11 +84,11 @@ impl Growing {
     async fn send(&self, method: &Method, path: &str, body: String, what: &str) -> Answer {
         let size = body.len() + path.len();
         let answer = self.world.send(method.clone(), path, &[], body).await;
-        let told = format!("{method} {path:.80} with {size} bytes of {what}: {}", answer.status);
-        assert!(!answer.status.is_server_error(), "{told}");
+        let case = format!("{method} {path:.80} with {size} bytes of {what}: {}", answer.status);
+        assert!(!answer.status.is_server_error(), "{case}");
         let most = if answer.status.is_success() { 2 * size + MAX_ANSWER } else { MAX_ANSWER };
         let length = answer.body.to_string().len();
-        assert!(length <= most, "{told}, answered with {length} bytes");
+        assert!(length <= most, "{case}, answered with {length} bytes");
         answer
     }
 }

@@ -196,7 +196,6 @@ async fn a_process_that_polls_for_a_task_and_dies_at_any_step_loses_and_duplicat
         folder.path().display()
     );
     world.write(&text).await;
-    let store = world.store().clone();
     let runtime = world.process_with(LossyBus, SystemClock, 4).await;
     let executor = Arc::new(Executor::new(
         runtime.clone(),

@@ -2,19 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
+#[path = "architecture/sizes.rs"]
+mod sizes;
 #[path = "architecture/words.rs"]
 mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-
-/// The maximum length of a source file: a longer one does two things.
-const MAX_FILE: usize = 400;
-
-/// A trait or a type with more methods is several: callers see, and implementors write, what they do not need.
-const MAX_TRAIT: usize = 20;
-const MAX_TYPE: usize = 30;
 
 /// The pure crates may import none of these: they wait, read clocks or do I/O.
 const OUTSIDE: [&str; 8] = ["axum", "bus", "reqwest", "runtime", "sqlx", "store", "tokio", "tower"];
@@ -185,79 +180,6 @@ fn every_crate_obeys_the_lints_of_the_workspace() {
 }
 
 #[test]
-fn no_file_does_two_things() {
-    let long: Vec<String> = sources(&root())
-        .into_iter()
-        .map(|path| (fs::read_to_string(&path).unwrap().lines().count(), path))
-        .filter(|(lines, _)| *lines > MAX_FILE)
-        .map(|(lines, path)| format!("{} ({lines} lines)", path.display()))
-        .collect();
-    assert!(long.is_empty(), "longer than {MAX_FILE} lines: {long:#?}");
-}
-
-/// The methods of each trait, and the inherent methods of each type over all its `impl` blocks, of one crate.
-fn methods(folder: &Path) -> (BTreeMap<String, usize>, BTreeMap<String, usize>) {
-    let (mut traits, mut types) = (BTreeMap::new(), BTreeMap::new());
-    let name = |text: &str| {
-        let end = text.find(|letter: char| !letter.is_alphanumeric() && letter != '_');
-        text[..end.unwrap_or(text.len())].to_owned()
-    };
-    for path in sources(&folder.join("src")) {
-        let text = fs::read_to_string(path).unwrap();
-        let mut open = None;
-        for line in text.split("#[cfg(test)]").next().unwrap().lines() {
-            let head = line.trim_start_matches("pub ").trim_start_matches("pub(crate) ");
-            if let Some(rest) = head.strip_prefix("trait ") {
-                open = Some((&mut traits, name(rest)));
-            } else if head.starts_with("impl") && !line.starts_with(' ') && !head.contains(" for ") {
-                // The type follows the generic parameters of the block.
-                let rest = head.split_once("> ").filter(|_| head.starts_with("impl<"));
-                open =
-                    Some((&mut types, name(rest.map_or(head.trim_start_matches("impl "), |(_, rest)| rest))));
-            } else if line.starts_with('}') {
-                open = None;
-            } else if let (Some((counts, owner)), Some(item)) = (&mut open, line.strip_prefix("    "))
-                && !item.starts_with(' ')
-                && format!(" {item}").contains(" fn ")
-                && !item.starts_with("//")
-            {
-                *counts.entry(owner.clone()).or_insert(0) += 1;
-            }
-        }
-    }
-    (traits, types)
-}
-
-#[test]
-fn no_trait_or_type_has_too_many_methods() {
-    let (mut found, mut large) = (0, Vec::new());
-    for (crate_name, folder) in crates() {
-        if ["tests", "bench", "testkit"].contains(&crate_name.as_str()) {
-            continue;
-        }
-        let (traits, types) = methods(&folder);
-        found += traits.len() + types.len();
-        large.extend(
-            traits
-                .into_iter()
-                .filter(|(_, count)| *count > MAX_TRAIT)
-                .map(|(name, count)| (format!("{crate_name}::{name}"), count)),
-        );
-        large.extend(
-            types
-                .into_iter()
-                .filter(|(_, count)| *count > MAX_TYPE)
-                .map(|(name, count)| (format!("{crate_name}::{name}"), count)),
-        );
-    }
-    assert!(found > 300, "only {found} traits and types were found");
-    assert!(
-        large.is_empty(),
-        "more methods than a trait ({MAX_TRAIT}) or a type ({MAX_TYPE}) may have: {large:?}"
-    );
-}
-
-#[test]
 fn no_module_is_named_for_having_no_name() {
     let nameless: Vec<PathBuf> = sources(&root())
         .into_iter()
@@ -293,6 +215,36 @@ fn settings_are_read_from_the_environment_in_one_place() {
         .filter(|path| path != reader && !others.contains(&path.as_str()))
         .collect();
     assert!(readers.is_empty(), "{readers:?}: read settings in {reader}, and take them from `Config`");
+}
+
+#[test]
+fn flags_take_settings_from_the_environment_only_by_these_names() {
+    let flags: BTreeSet<(String, String)> = sources(&root().join("cli/src"))
+        .into_iter()
+        .chain(["shared", "functions"].into_iter().flat_map(|folder| sources(&root().join(folder))))
+        .filter(|path| !is_test(path))
+        .flat_map(|path| {
+            let name = path.strip_prefix(root()).unwrap().display().to_string();
+            let text = fs::read_to_string(&path).unwrap();
+            let flags = text.split("env = \"").skip(1).filter_map(|rest| rest.split('"').next());
+            flags.map(|flag| (name.clone(), flag.to_owned())).collect::<Vec<_>>()
+        })
+        .collect();
+    let known = [
+        ("cli/src/args.rs", "EBB_DATA"),
+        ("cli/src/args.rs", "EBB_TENANT"),
+        ("cli/src/args.rs", "EBB_TOKEN"),
+        ("cli/src/args.rs", "EBB_URL"),
+        ("cli/src/args/operations.rs", "EBB_PROJECT"),
+        ("cli/src/cli.rs", "DATABASE_URL"),
+        ("cli/src/cli.rs", "EBB_GRANT_TO"),
+        ("cli/src/dev.rs", "DATABASE_URL"),
+    ];
+    let known = known.map(|(file, flag)| (file.to_owned(), flag.to_owned())).into();
+    assert_eq!(
+        flags, known,
+        "a service takes its settings from `Config`; name here what a command's flag reads"
+    );
 }
 
 #[test]

@@ -349,7 +349,7 @@ run "an_installation_does_not_watch_another" {
   }
 }
 
-run "functions_log_in_with_a_password_unless_told_otherwise" {
+run "functions_log_in_with_a_password_unless_configured_otherwise" {
   command = apply
 
   assert {

@@ -1,16 +1,15 @@
 //! Runs that depend on each other: children, concurrency groups, shared tasks.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use bus::SystemClock;
 use engine::{By, Command, Operation};
 use language::FileKind;
 use model::message::ConcurrencyGroupFreed;
 use model::{RunId, RunState, TaskIndex, TaskKey, TaskState, TenantId};
-use runtime::{Error, Runtime};
+use runtime::Error;
 use serde_json::json;
-use store::{Postgres, Store};
+use store::Store;
 use testkit::{SilentBus, eventually};
 
 use crate::world::World;
@@ -197,9 +196,8 @@ tasks:
     world.write(text).await;
     let run = world.start("twice").await;
     assert_eq!(world.state(run).await, RunState::Running);
-    let store: Arc<dyn Store> = Arc::new(Postgres::connect(world.database_url(), 1).await.unwrap());
     // Its messages are dropped, so no other process admits the run.
-    let alone = Runtime::new(store, Arc::new(SilentBus), Arc::new(SystemClock));
+    let alone = world.process_with(SilentBus, SystemClock, 1).await;
     let child = RunId::of_task(TaskKey { run, task: TaskIndex(1) }, 1);
     world.signal(child, "go").await;
     world.finished(run).await;

@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use api::{Access, Api, Feed, Links};
-use auth::{Authenticator, Policy, PushAuth, Verifier};
+use api::{Access, Api, Links};
+use auth::{Authenticator, Policy, PushAuth};
 use aws_lc_rs::hmac;
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -50,21 +50,14 @@ impl Functions {
     async fn new() -> Self {
         let world = testkit::World::on_postgres(SilentBus, SystemClock).await;
         world.write(HOOKED).await;
-        let verifier = Verifier::new([ISSUER.url()], "api", auth::Keys::fixed(&ISSUER.jwks()));
+        let verifier = ISSUER.verifier("api");
         let policy = Policy::read("@example.com=admin:*").unwrap();
         let secrets = tempfile::tempdir().unwrap();
         std::fs::create_dir(secrets.path().join("default")).unwrap();
         std::fs::write(secrets.path().join("default/PARTNER"), "s3cret").unwrap();
-        let api = Api {
-            app: world.app(PushAuth::None),
-            database: read::Database::new(world.postgres()),
-            accounts: accounts::Accounts::new(world.postgres()),
-            access: Access::new(Authenticator::new([verifier.into()]), policy),
-            links: Links::default(),
-            pages_open: true,
-            feed: Feed::default(),
-            secrets: Secrets::default(),
-        };
+        let access = Access::new(Authenticator::new([verifier.into()]), policy);
+        let connected = world.connected(PushAuth::None);
+        let api = Api { pages_open: true, ..Api::new(connected, access, Links::default()) };
         let signed = Secrets::default().with_folder(secrets.path().to_owned());
         let trigger = trigger::router_with(api.app.clone(), Some(api.clone()), signed);
         let console = console::router(api.clone());

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use api::{Access, Api, Feed, Links};
-use auth::{Authenticator, Keys, Policy, Verifier};
+use api::{Access, Api, Links};
+use auth::{Authenticator, Policy};
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{Request, header};
@@ -45,12 +45,11 @@ async fn api(world: &World) -> Router {
     let clock = world.runtime.clock().clone();
     let runtime = Arc::new(runtime::Runtime::new(Arc::new(store), Arc::new(world.bus.clone()), clock));
     let app = host::App { runtime, ..world.app.clone() };
-    let auth = Verifier::new([ISSUER.url()], "api", Keys::fixed(&ISSUER.jwks()));
+    let auth = ISSUER.verifier("api");
     let policy = Policy::read("ada@example.com=admin:*").unwrap();
     let access = Access::new(Authenticator::new([auth.into()]), policy);
-    let links = Links::local("http://127.0.0.1");
-    let (feed, secrets) = (Feed::default(), host::Secrets::default());
-    api::router(Api { app, database, accounts, access, links, pages_open: false, feed, secrets })
+    let connected = host::Connected { app, database, accounts };
+    api::router(Api::new(connected, access, Links::local("http://127.0.0.1")))
 }
 
 /// Requests a run until it is accepted. Notifies `refused` of every answer that asks to retry later.

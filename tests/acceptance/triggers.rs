@@ -15,7 +15,7 @@ use model::message::{PollDue, PollTarget, RunFinished};
 use model::{
     Clock, CloudEvent, EventKind, Message, RunId, RunState, TaskIndex, TaskKey, TenantId, TriggerKey,
 };
-use runtime::{Runtime, StartRun, TriggerOutcome};
+use runtime::{StartRun, TriggerOutcome};
 use serde_json::json;
 use sqlx::{Connection, PgConnection};
 use sweep::Sweep;
@@ -130,8 +130,7 @@ async fn a_process_that_dies_at_any_step_between_detection_and_trigger_loses_and
         folder.path().display()
     );
     world.write(&text).await;
-    let store = world.store().clone();
-    let runtime = Arc::new(Runtime::new(store, Arc::new(LossyBus), Arc::new(SystemClock)));
+    let runtime = world.process_with(LossyBus, SystemClock, 4).await;
     let executor = Arc::new(Executor::new(
         runtime.clone(),
         Worker::new(runtime.clone()),
@@ -169,7 +168,7 @@ async fn a_sweep_that_dies_at_any_step_of_firing_triggers_loses_and_duplicates_n
     let world = World::new().await;
     let folder = tempfile::tempdir().unwrap();
     world.write(&watching(folder.path())).await;
-    let dying = Runtime::new(world.store().clone(), Arc::new(LossyBus), Arc::new(SystemClock));
+    let dying = world.process_with(LossyBus, SystemClock, 4).await;
     let (mut polls, mut whole, mut now) = (0, 0, SystemClock.now());
     while whole < 3 {
         polls += 1;
@@ -197,8 +196,7 @@ async fn a_process_that_polls_for_a_task_and_dies_at_any_step_loses_and_duplicat
         folder.path().display()
     );
     world.write(&text).await;
-    let store = world.store().clone();
-    let runtime = Arc::new(Runtime::new(store.clone(), Arc::new(LossyBus), Arc::new(SystemClock)));
+    let runtime = world.process_with(LossyBus, SystemClock, 4).await;
     let executor = Arc::new(Executor::new(
         runtime.clone(),
         Worker::new(runtime.clone()),

@@ -3,13 +3,12 @@
 use std::ops::Deref;
 use std::sync::{Arc, LazyLock};
 
-use accounts::Accounts;
-use api::{Access, Api, Feed, Links};
-use auth::{Authenticator, Issuer, Keys, Policy, PushAuth, Verifier};
+use api::{Access, Api, Links};
+use auth::{Authenticator, Issuer, Policy, PushAuth};
 use bus::local::{Broker, Faults};
 use bus::{Endpoint, Subscription, SystemClock};
 use execute::{Executor, Runner, Worker};
-use host::{App, Secrets};
+use host::{App, Connected, Secrets};
 use model::{Clock, RunId, RunState, Topic};
 use runtime::Settings;
 use serde_json::json;
@@ -54,7 +53,7 @@ impl World {
     pub(crate) async fn with(settings: Settings) -> Self {
         let broker = Broker::new(Arc::new(SystemClock), ISSUER.clone(), PUSHER, Faults::default());
         let base = testkit::World::on_postgres(broker, SystemClock).await.with(settings);
-        let verifier = Verifier::new([ISSUER.url()], AUDIENCE, Keys::fixed(&ISSUER.jwks()));
+        let verifier = ISSUER.verifier(AUDIENCE);
         let app = base.app(PushAuth::Oidc { verifier, service_account: PUSHER.into() });
         let secrets = tempfile::tempdir().unwrap();
         // The servers that workflows of tests call are on this machine.
@@ -76,20 +75,13 @@ impl World {
 
     /// Serves the API, which knows the same secrets as the workers. Returns its address.
     pub(crate) async fn serve_api(&self) -> String {
-        let verifier = Verifier::new([ISSUER.url()], "api", Keys::fixed(&ISSUER.jwks()));
         let policy = Policy::read("@example.com=admin:*").unwrap();
+        let access = Access::new(Authenticator::new([ISSUER.verifier("api").into()]), policy);
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let api = Api {
-            app: self.app.clone(),
-            database: read::Database::new(self.postgres()),
-            accounts: Accounts::new(self.postgres()),
-            access: Access::new(Authenticator::new([verifier.into()]), policy),
-            links: Links::local(&url),
-            pages_open: false,
-            feed: Feed::default(),
-            secrets: Secrets::default().with_folder(self.secrets.path().to_owned()),
-        };
+        let connected = Connected { app: self.app.clone(), ..self.connected(PushAuth::None) };
+        let secrets = Secrets::default().with_folder(self.secrets.path().to_owned());
+        let api = Api { secrets, ..Api::new(connected, access, Links::local(&url)) };
         let router = trigger::router(self.app.clone(), Some(api));
         tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
         url

@@ -6,13 +6,12 @@ use std::path::{Path, PathBuf};
 use super::root;
 
 /// Retired words and phrases, and what to write instead. A phrase may span lines, and is found in identifiers, too.
-const RETIRED: [(&str, &str); 87] = [
+const RETIRED: [(&str, &str); 90] = [
+    ("a look", "a poll, a read"),
     ("anew", "again, re-run"),
     ("another look", "another poll, another try"),
     ("answers how", "returns how"),
     ("answers whether", "returns whether"),
-    ("are told", "are notified"),
-    ("be told", "be notified"),
     ("birth", "creation"),
     ("bookmark", "cursor"),
     ("bookmarks", "cursors"),
@@ -36,12 +35,17 @@ const RETIRED: [(&str, &str); 87] = [
     ("inside task", "engine task"),
     ("instant tasks", "inline tasks"),
     ("into being", "create"),
-    ("is told", "is notified"),
     ("kept long enough", "expired"),
     ("lane", "concurrency group"),
     ("lanes", "concurrency groups"),
     ("last look", "last poll, last try"),
+    ("look again", "poll again, recheck"),
     ("look for what got lost", "re-evaluate"),
+    ("look since", "decide since"),
+    ("looking at", "polling, reading"),
+    ("looking for", "polling for, searching"),
+    ("looks again", "polls again, rechecks"),
+    ("looks grow", "polls grow"),
     ("message of ours", "an Ebbflow message"),
     ("messages of ours", "Ebbflow messages"),
     ("needs a look", "needs attention"),
@@ -79,6 +83,7 @@ const RETIRED: [(&str, &str); 87] = [
     ("stands in line", "waits for a slot"),
     ("stood in line", "waited for a slot"),
     ("storm", "faults"),
+    ("told", "reported, notified"),
     ("unless said", "default"),
     ("unsaid", "pending messages"),
     ("unwalled", "outside the tenant's role"),
@@ -86,14 +91,26 @@ const RETIRED: [(&str, &str); 87] = [
     ("waiting for a place", "waiting for a slot"),
     ("waits for a place", "waits for a slot"),
     ("walled", "isolated"),
-    ("was told", "was notified"),
     ("weather", "faults"),
-    ("were told", "were notified"),
     ("whoever", "the process, caller or person"),
     ("wish", "submission"),
     ("wishes", "submissions"),
     ("worker elsewhere", "remote worker"),
     ("workers elsewhere", "remote workers"),
+];
+
+/// Names in code that give no unit or purpose, or that are retired only as names. They are matched as they are written.
+const RETIRED_NAMES: [(&str, &str); 10] = [
+    ("const AT_ONCE:", "MAX_CONCURRENT_…"),
+    ("const HANDS:", "MAX_CONCURRENT_…"),
+    ("const KEPT:", "MAX_…, …_TTL"),
+    ("const LONGEST:", "MAX_…, …_TIMEOUT"),
+    ("const MOST:", "MAX_…"),
+    ("const PATIENCE:", "…_TIMEOUT"),
+    ("const SHOWN:", "MAX_…"),
+    ("const TURNS:", "MAX_CONCURRENT_…"),
+    ("fn looking(", "a name with the field's word"),
+    ("fn say(", "report, write, publish"),
 ];
 
 /// What quotes retired words for good: recorded measurements and failures, the names of renamed options, licences, and this
@@ -178,7 +195,8 @@ fn spaced(text: &str) -> String {
 fn retired_words(text: &str) -> Vec<String> {
     let words = spaced(text);
     let found = RETIRED.iter().filter(|(word, _)| words.contains(&format!(" {word} ")));
-    found.map(|(word, instead)| format!("`{word}`; write {instead}")).collect()
+    let names = RETIRED_NAMES.iter().filter(|(name, _)| text.contains(name));
+    found.chain(names).map(|(word, instead)| format!("`{word}`; write {instead}")).collect()
 }
 
 #[test]
@@ -208,7 +226,13 @@ fn scripts_snapshots_and_the_image_are_read() {
 
 #[test]
 fn retired_words_are_found_in_prose_and_identifiers() {
-    for text in ["the lane is full", "fn lane_of()", "struct WholeLane;", "a run is\n    told"] {
+    for text in [
+        "the lane is full",
+        "fn lane_of()",
+        "struct WholeLane;",
+        "a run is\n    told",
+        "async fn say(text: &str)",
+    ] {
         assert_eq!(retired_words(text).len(), 1, "{text}");
     }
     assert_eq!(retired_words("shared/store/src/lane.rs\n").len(), 1, "the name of a file");

@@ -18,7 +18,7 @@ const SITUATIONS: [&str; 2] = ["Stuck in running", "Repeated failures"];
 const DASHBOARDS: [&str; 3] = ["overview.json", "performance.json", "reliability.json"];
 
 /// What the dashboards show: words of a panel's title, and a part of its query.
-const SHOWN: [(&str, &str); 7] = [
+const CHARTED: [(&str, &str); 7] = [
     ("active runs", "(ebbflow_runs{"),
     ("task type", "sum by (kind) (rate(ebbflow_attempts_total"),
     ("failed tasks, by type", "sum by (kind) (increase(ebbflow_tasks_ended_total"),
@@ -147,7 +147,7 @@ pub(crate) fn dashboards(repository: &Repository) -> Vec<String> {
     let everybody =
         panels.iter().filter(|(_, query)| query.matches("ebbflow_").count() != query.matches(OF_ONE).count());
     found.extend(everybody.map(|(title, query)| format!("`{title}` shows all installations: {query}")));
-    let missing = SHOWN.iter().filter(|topic| !shown(topic));
+    let missing = CHARTED.iter().filter(|topic| !shown(topic));
     found.extend(missing.map(|(words, query)| format!("no dashboard shows {words} with {query}")));
     found
 }

@@ -206,7 +206,7 @@ async fn the_sweep_completes_a_cancellation_whose_process_has_died() {
     let id = begin(&mut world, &year(1)).await.record.id;
     pass_minutes(&mut world, 5, 8).await;
     // It is marked and one of its runs is cancelled, then the process dies.
-    let dying = world.hanging_process();
+    let dying = world.hanging_process().await;
     assert!(dying.backfills().steer(id, Steer::Cancel, "eve").now_or_never().is_none());
     assert_eq!(progress(&world, id).await, counts(&[("cancelled", 1), ("running", 7), ("waiting", 357)]));
     assert!(record(&world, id).await.due_at.is_some());

@@ -56,8 +56,8 @@ impl World {
     }
 
     /// Another process on the same state, which hangs as soon as it publishes.
-    pub(crate) fn hanging_process(&self) -> Runtime {
-        Runtime::new(self.store().clone(), Arc::new(HangingBus), Arc::new(self.clock.clone()))
+    pub(crate) async fn hanging_process(&self) -> Arc<Runtime> {
+        self.process_with(HangingBus, self.clock.clone(), 1).await
     }
 
     /// Starts a run and lets workers claim its tasks.

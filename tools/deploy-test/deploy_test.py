@@ -421,9 +421,9 @@ def finds(mistake):
     except mistakes.Unplantable as outdated:
         return f"not planted: {outdated}"
     except Failed as failed:
-        if re.search(mistake.told, str(failed)):
+        if re.search(mistake.reported, str(failed)):
             return None
-        return f"{mistake.name}: found, but for another reason than /{mistake.told}/:\n{failed}"
+        return f"{mistake.name}: found, but for another reason than /{mistake.reported}/:\n{failed}"
     return f"{mistake.name}: not found"
 
 

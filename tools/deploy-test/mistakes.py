@@ -16,7 +16,7 @@ class Mistake:
     file: str
     right: str
     wrong: str
-    told: str  # a pattern of what the test says
+    reported: str  # a pattern of what the test says
     also: tuple = ()  # a second place: file, right, wrong
     deploys: int = 2  # after which it shows
 

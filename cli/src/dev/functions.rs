@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use api::access::Sessions;
-use api::{Access, Api, Feed, Links};
+use api::{Access, Api, Links};
 use auth::Seal;
 use axum::Router;
 use axum::body::Body;
@@ -84,15 +84,12 @@ impl Functions {
         subscribe(Topic::Management, "sweep", &sweep, Some(SWEEP_ACK_DEADLINE));
         // Sessions end with the process, and signing in again is one click.
         let sessions = Sessions::new(sign_in::sign_in(&issuer.issuer(), url)?, Seal::random());
+        let access = Access::new(issuer.authenticator(), issuer.policy()).with_sessions(sessions);
+        let connected = Connected { app: app.clone(), database, accounts };
         let api = Api {
-            app: app.clone(),
-            database,
-            accounts,
-            access: Access::new(issuer.authenticator(), issuer.policy()).with_sessions(sessions),
-            links: Links::local(url),
             pages_open: true,
-            feed: Feed::default(),
             secrets: secrets.clone(),
+            ..Api::new(connected, access, Links::local(url))
         };
         let public = console::router(api.clone())
             .merge(trigger::webhooks(app.clone(), Some(api), secrets))

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use auth::{Authenticator, Issuer, Keys, Policy, PushAuth, Verifier};
+use auth::{Authenticator, Issuer, Policy, PushAuth};
 use model::Instant;
 use serde_json::json;
 
@@ -37,12 +37,12 @@ impl LocalIssuer {
     }
 
     pub(super) fn push_auth(&self) -> PushAuth {
-        PushAuth::Oidc { verifier: self.verifier(PUSH_AUDIENCE), service_account: PUSHER.into() }
+        PushAuth::Oidc { verifier: self.issuer.verifier(PUSH_AUDIENCE), service_account: PUSHER.into() }
     }
 
     /// Accepts the admin's token.
     pub(super) fn admin_auth(&self) -> PushAuth {
-        PushAuth::Oidc { verifier: self.verifier(API_AUDIENCE), service_account: ADMIN.into() }
+        PushAuth::Oidc { verifier: self.issuer.verifier(API_AUDIENCE), service_account: ADMIN.into() }
     }
 
     pub(super) fn push_token(&self, now: Instant) -> String {
@@ -51,7 +51,7 @@ impl LocalIssuer {
 
     /// Accepts our own tokens for the API.
     pub(super) fn authenticator(&self) -> Authenticator {
-        Authenticator::new([self.verifier(API_AUDIENCE).into()])
+        Authenticator::new([self.issuer.verifier(API_AUDIENCE).into()])
     }
 
     /// Grants the admin every permission.
@@ -71,9 +71,5 @@ impl LocalIssuer {
             "iat": now,
             "exp": now + 30 * DAYS,
         }))
-    }
-
-    fn verifier(&self, audience: &str) -> Verifier {
-        Verifier::new([self.issuer.url()], audience, Keys::fixed(&self.issuer.jwks()))
     }
 }

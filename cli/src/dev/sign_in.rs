@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use auth::{Issuer, Keys, Provider, Seal, SignIn, Verifier};
+use auth::{Issuer, Provider, Seal, SignIn};
 use axum::Router;
 use axum::extract::{Form, Query, Request, State};
 use axum::http::uri::Authority;
@@ -57,7 +57,7 @@ struct Exchange {
 
 /// Sign-in with the local provider, for the console at an address.
 pub(super) fn sign_in(issuer: &Issuer, url: &str) -> Result<SignIn, auth::Error> {
-    let verifier = Verifier::new([issuer.url()], CLIENT, Keys::fixed(&issuer.jwks()));
+    let verifier = issuer.verifier(CLIENT);
     SignIn::new(Provider {
         authorize_url: format!("{url}/issuer/authorize"),
         token_url: format!("{url}/issuer/token"),

@@ -2,6 +2,7 @@
 
 use std::process::Stdio;
 
+use embedded::Emulator;
 use testkit::{eventually, eventually_blocking};
 
 use crate::project::{Process, Project, printed};
@@ -66,13 +67,14 @@ fn a_changed_file_is_registered_and_a_bad_one_changes_nothing() {
     );
 }
 
-#[tokio::test]
-async fn once_it_is_ready_the_token_and_the_workflows_exist() {
+/// Starts `ebb dev` with these arguments, waits for `/readyz`, and uses the token and the workflows.
+async fn use_once_ready(arguments: &[&str]) {
     let project = (0..60).fold(Project::new(), |project, number| {
         project.with(&format!("w{number}"), &format!("name: w{number}\ntasks: [{{name: a, type: noop}}]\n"))
     });
     let port = testkit::Port::reserve();
-    let mut command = project.command(&["dev", "--port", &port.number().to_string()]);
+    let number = port.number().to_string();
+    let mut command = project.command(&[&["dev", "--port", number.as_str()][..], arguments].concat());
     let mut dev = Process::spawn(command.stdout(Stdio::null()).stderr(Stdio::null()));
     eventually("it is ready", async || {
         assert!(dev.is_alive(), "it has ended");
@@ -82,4 +84,18 @@ async fn once_it_is_ready_the_token_and_the_workflows_exist() {
     .await;
     let plan = project.run(&["plan", "workflows"]);
     assert!(plan.status.success() && printed(&plan).contains("nothing to apply"), "{}", printed(&plan));
+    assert!(dev.stops_on_request());
+}
+
+#[tokio::test]
+async fn once_it_is_ready_the_token_and_the_workflows_exist() {
+    use_once_ready(&[]).await;
+}
+
+#[tokio::test]
+async fn once_the_console_beside_an_emulator_is_ready_the_token_and_the_workflows_exist() {
+    match Emulator::is_installed() {
+        true => use_once_ready(&["--bus", "pubsub-emulator"]).await,
+        false => eprintln!("skipped: Google's Pub/Sub emulator is not installed"),
+    }
 }

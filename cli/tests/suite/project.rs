@@ -207,6 +207,12 @@ impl Process {
     pub(crate) fn is_alive(&mut self) -> bool {
         self.ended().is_none()
     }
+
+    /// Sends SIGTERM and waits. Returns whether it exits with success.
+    pub(crate) fn stops_on_request(mut self) -> bool {
+        let sent = Command::new("kill").arg(self.id().to_string()).status().unwrap();
+        sent.success() && self.0.wait().unwrap().success()
+    }
 }
 
 impl Drop for Process {
@@ -231,9 +237,8 @@ impl Dev {
     }
 
     /// Sends SIGTERM and waits. Returns whether it exits with success.
-    pub(crate) fn stops_on_request(mut self) -> bool {
-        let sent = Command::new("kill").arg(self.process.0.id().to_string()).status().unwrap();
-        sent.success() && self.process.0.wait().unwrap().success()
+    pub(crate) fn stops_on_request(self) -> bool {
+        self.process.stops_on_request()
     }
 
     /// A request to the API.

@@ -44,11 +44,11 @@ fn one_task_runs_without_a_server_and_prints_its_output() {
     assert_eq!(done.status.code(), Some(0), "{}", printed(&done));
     let output: Value = serde_json::from_slice(&done.stdout).unwrap();
     assert_eq!(output, json!(["2026-01-31", 12, "report"]));
-    let told = String::from_utf8(done.stderr).unwrap();
+    let log = String::from_utf8(done.stderr).unwrap();
     for line in
         ["error   ERROR: 12 rows", "progress 50 % half, rows = 3", r#"checkpoint {"phase":"sum","state":1}"#]
     {
-        assert!(told.contains(line), "{line} is missing in:\n{told}");
+        assert!(log.contains(line), "{line} is missing in:\n{log}");
     }
     let item = project.run(&["task", "run", "etl", "each", "--input", "day=x", "--item", "7"]);
     assert_eq!(serde_json::from_slice::<Value>(&item.stdout).unwrap(), json!(7), "{}", printed(&item));

@@ -4,7 +4,7 @@ mod proxy;
 mod sign_in;
 mod sizes;
 
-use api::{Access, Feed, Links};
+use api::{Access, Links};
 use auth::{Authenticator, Keys, Policy, PushAuth, Verifier};
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
@@ -29,16 +29,9 @@ async fn console() -> (Api, RunId, TestWorld) {
     let world = TestWorld::on_postgres(SilentBus, SystemClock).await;
     let verifier = Verifier::new(["nobody"], "api", Keys::fixed(&json!({"keys": []})));
     let policy = Policy::read("@example.com=admin:*").unwrap();
-    let api = Api {
-        app: world.app(PushAuth::None),
-        database: read::Database::new(world.postgres()),
-        accounts: accounts::Accounts::new(world.postgres()),
-        access: Access::new(Authenticator::new([verifier.into()]), policy),
-        links: Links::default(),
-        pages_open: true,
-        feed: Feed::default(),
-        secrets: host::Secrets::default(),
-    };
+    let access = Access::new(Authenticator::new([verifier.into()]), policy);
+    let connected = world.connected(PushAuth::None);
+    let api = Api { pages_open: true, ..Api::new(connected, access, Links::default()) };
     world.write("{name: hello, inputs: {who: {type: string}}, tasks: [{name: greet, type: noop}]}").await;
     let run = start(&api.app).await;
     let line =

@@ -32,7 +32,7 @@
   // Live: something happened, so the page is fetched again and the parts that differ are put in place.
   const mark = $("#live");
   const parts = () => $$("[data-part]");
-  const say = (words, stale) => {
+  const show = (words, stale) => {
     mark.hidden = false;
     mark.classList.toggle("stale", stale);
     if (mark.textContent !== words) mark.textContent = words;
@@ -89,8 +89,8 @@
   let timer = 0;
   const soon = () => { timer ||= setTimeout(() => { timer = 0; refresh(); }, Math.max(40, Math.min(2000, next - performance.now()))); };
   let since = null;
-  const stale = () => { since ??= new Date(); say(`stale since ${since.toLocaleTimeString()}`, true); };
-  const fresh = () => { since = null; say("live", false); };
+  const stale = () => { since ??= new Date(); show(`stale since ${since.toLocaleTimeString()}`, true); };
+  const fresh = () => { since = null; show("live", false); };
 
   const filter = page.dataset.live;
   if (filter !== undefined && "EventSource" in window) {

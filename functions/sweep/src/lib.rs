@@ -1,6 +1,6 @@
 //! Fires durable timers, publishes lost messages again, detects dead workers, and repairs inconsistencies.
 //!
-//! The scheduler wakes it every minute, and a message does if a timer is due before the next tick. It stays up only while
+//! The scheduler wakes it every minute; a message wakes it if a timer is due before the next tick. It stays up only while
 //! timers are due soon or a worker may be dead; with nothing due it runs one query and ends. With exact wake-ups it is called
 //! when something is due, and requests the next call before it ends; the scheduler then ticks once an hour, for lost ones. Any
 //! number of sweeps may run concurrently: what two of them find is settled once.

@@ -15,7 +15,7 @@ pub struct GrantRecord {
     pub id: Uuid,
     /// The grantee: an email address, a domain or a group.
     pub who: String,
-    /// What they may do.
+    /// The permission that they have.
     pub scope: Scope,
     /// When it was granted.
     pub created_at: Instant,

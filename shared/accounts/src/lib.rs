@@ -1,7 +1,7 @@
 //! Who may do what, and who did: grants, service tokens, ended sessions, tenants by name, audit entries, idempotency
 //! records and log filters. All of it is stored in Postgres; nothing here knows HTTP.
 //!
-//! What every request needs is remembered for a few seconds, so that a revocation takes effect everywhere within them.
+//! Data that every request needs is cached for a few seconds, so a revocation takes effect everywhere within that time.
 
 mod audit;
 mod grants;

@@ -19,9 +19,9 @@ pub struct TokenRecord {
     pub id: Uuid,
     /// The hash of the token, which itself is not kept.
     pub hash: service_token::Hash,
-    /// What it is for.
+    /// The purpose of the token.
     pub name: String,
-    /// What its bearer may do.
+    /// The permissions of its bearer.
     pub scope: Scope,
     /// When it was created.
     pub created_at: Instant,
@@ -36,9 +36,9 @@ pub struct TokenRecord {
 /// A token to create.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NewToken {
-    /// What it is for.
+    /// The purpose of the token.
     pub name: String,
-    /// What its bearer may do.
+    /// The permissions of its bearer.
     pub scope: Scope,
     /// The account or service token that creates it.
     pub created_by: String,

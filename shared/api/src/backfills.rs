@@ -64,7 +64,7 @@ fn weight() -> u32 {
     DEFAULT_WEIGHT
 }
 
-/// What a backfill would do.
+/// The plan of a backfill.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PlanView {
     /// The name of the workflow to backfill.

@@ -43,7 +43,7 @@ impl BreakerState {
 pub struct SharedBreakerView {
     /// The id by which it is reset.
     pub id: i64,
-    /// What it stops: `task` or `host`.
+    /// The kind of target that it protects: `task` or `host`.
     pub kind: String,
     /// Its name: `WORKFLOW/TASK`, or `HOST:PORT`.
     pub name: String,

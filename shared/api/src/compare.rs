@@ -1,4 +1,4 @@
-//! What differs between two definitions of a workflow: its fields, its inputs, its tasks and the edges between them.
+//! The differences between two definitions of a workflow: its fields, its inputs, its tasks and the edges between them.
 //!
 //! Definitions are compared as they are serialized, so whatever the language can say is compared, field by field.
 
@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 /// Fields that are not compared as such, because another part of the difference shows them.
 const COMPARED_APART: [&str; 4] = ["name", "inputs", "tasks", "depends_on"];
 
-/// What differs between two definitions.
+/// The differences between two definitions.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Difference {
     /// Fields of the workflow itself.
@@ -51,9 +51,9 @@ pub struct PartChange {
 pub struct FieldChange {
     /// The way to it, as in `config.command`.
     pub field: String,
-    /// What it was; none where it was not there.
+    /// The value before; none if it was absent.
     pub before: Option<Value>,
-    /// What it is; none where it was removed.
+    /// The value now; none if it was removed.
     pub after: Option<Value>,
 }
 
@@ -88,7 +88,7 @@ impl Difference {
     }
 }
 
-/// What must be done to the first definition to make it the second.
+/// The changes that turn the first definition into the second.
 pub fn compare(before: &Workflow, after: &Workflow) -> Difference {
     let mut fields = Vec::new();
     compare_fields("", &fields_of(before), &fields_of(after), &mut fields);

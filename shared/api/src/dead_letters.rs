@@ -57,7 +57,7 @@ pub struct DeadLetterView {
     pub body: Option<String>,
 }
 
-/// What to do with dead letters.
+/// An action on dead letters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
@@ -78,7 +78,7 @@ pub struct BulkFilter {
     pub text: Option<String>,
 }
 
-/// What to do with the dead letters that pass a filter.
+/// An action on the dead letters that pass a filter.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "DeadLetterBulkBody")]

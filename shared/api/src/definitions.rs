@@ -17,7 +17,7 @@ use crate::Api;
 use crate::error::MAX_PROBLEMS;
 use crate::request::{Text, check_type, parse};
 
-/// What definitions may come as.
+/// The accepted forms of definitions.
 const KINDS: [&str; 5] =
     ["application/yaml", "application/json", "application/x-yaml", "text/yaml", "text/plain"];
 
@@ -54,7 +54,7 @@ pub struct File {
     pub text: String,
 }
 
-/// What a file defines.
+/// The kind of definition in a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {

@@ -49,7 +49,7 @@ pub struct CheckView {
     pub verdict: Verdict,
     /// The result for people.
     pub message: String,
-    /// What to do about it, if something is wrong.
+    /// Advice, if something is wrong.
     pub advice: Option<String>,
     /// The run it is about, if it is about one.
     #[schemars(with = "Option<crate::openapi::shapes::Id>")]
@@ -68,7 +68,7 @@ pub struct ReportView {
     pub checks: Vec<CheckView>,
     /// Whether every unfinished run was inspected.
     pub complete: bool,
-    /// What this request repaired, if it asked for repairs.
+    /// The repairs that this request made, if it asked for repairs.
     #[serde(default)]
     pub repaired: Vec<CheckView>,
 }
@@ -87,7 +87,7 @@ impl CheckView {
     }
 }
 
-/// What a finding means, and what to do about it.
+/// The meaning of a finding, and advice.
 fn words(finding: &Finding) -> (String, &'static str) {
     let (count, of) = (finding.count, finding.run.map(|run| format!(" of run {run}")).unwrap_or_default());
     let since = finding.since.map(|since| format!(", since {}", since.format("%Y-%m-%d %H:%M:%SZ")));

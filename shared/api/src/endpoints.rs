@@ -43,7 +43,7 @@ pub enum On {
     Instance,
 }
 
-/// What the audit log records of the state before a change.
+/// The state before a change, as the audit log records it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Before {
     /// Nothing: the path names no existing resource, or one without a short state.
@@ -56,7 +56,7 @@ pub(crate) enum Before {
     Tenant,
 }
 
-/// What happens to a request that repeats an `Idempotency-Key`.
+/// The treatment of a request that repeats an `Idempotency-Key`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Idempotency {
     /// The recorded response is sent again.
@@ -83,7 +83,7 @@ pub struct Endpoint {
     pub path: &'static str,
     /// The operation id in the OpenAPI document, and the action in the audit log. Callers rely on it.
     pub id: &'static str,
-    /// What the caller must be allowed to do, and where; `None` for endpoints that need no token.
+    /// The permission that the caller needs, and the resource it concerns; `None` for endpoints that need no token.
     pub needs: Option<(Permission, On)>,
     pub(crate) change: Option<Change>,
     pub(crate) summary: &'static str,

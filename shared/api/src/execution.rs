@@ -106,7 +106,7 @@ impl From<ResourceUsage> for UsageView {
 }
 
 impl UsageView {
-    /// What is recorded, if it is valid.
+    /// The value to record, if it is valid.
     fn recorded(self) -> Result<ResourceUsage, Problem> {
         let Self { cpu, memory, disk } = self;
         let known: Vec<f64> = [cpu, memory, disk].into_iter().flatten().collect();
@@ -118,7 +118,7 @@ impl UsageView {
     }
 }
 
-/// What a worker was given.
+/// The attempts that a worker received.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LeaseView {
     /// The attempts that are its own now.
@@ -151,7 +151,7 @@ pub struct LeasedView {
     pub kind: String,
     /// The settings of the task, rendered.
     pub config: Value,
-    /// What templates could name, as one document: inputs, outputs, run, task.
+    /// The names available to templates, as one document: inputs, outputs, run, task.
     pub input: Value,
     /// How long it may take.
     pub timeout_seconds: u32,
@@ -163,8 +163,8 @@ pub struct LeasedView {
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, u64>")]
     pub resources: Resources,
-    /// What its program may reach over the network: `shared` for whatever its worker reaches, or `none`; null if the task
-    /// leaves it to the worker.
+    /// The network that its program may reach: `shared` for the network of its worker, or `none`; null if the task leaves it to
+    /// the worker.
     #[serde(default)]
     #[schemars(with = "Option<String>")]
     pub network: Option<NetworkAccess>,

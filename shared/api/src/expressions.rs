@@ -8,7 +8,7 @@ use serde_json::Value;
 
 pub use runtime::{Evaluated, ExpressionError};
 
-/// What the templates of a run, or of one of its tasks, can name.
+/// The names available to the templates of a run or of one of its tasks.
 pub struct Playground {
     /// With the beginnings of long outputs.
     names: TemplateNames,

@@ -111,14 +111,17 @@ impl Api {
         };
         let links = Links { project, ..Links::local(config.console_url.as_deref().unwrap_or_default()) };
         let access = Access::configured(access)?.with_queues(config.queues());
-        let Connected { app, database, accounts } = connected;
-        let (feed, secrets) = (Feed::default(), config.secrets.clone());
-        Ok(Some(Self { app, database, accounts, access, links, pages_open: false, feed, secrets }))
+        Ok(Some(Self { secrets: config.secrets.clone(), ..Self::new(connected, access, links) }))
     }
-}
 
-impl Api {
-    /// What a caller may see.
+    /// An API without secrets, whose console asks everyone to sign in.
+    pub fn new(connected: Connected, access: Access, links: Links) -> Self {
+        let Connected { app, database, accounts } = connected;
+        let (feed, secrets) = (Feed::default(), Secrets::default());
+        Self { app, database, accounts, access, links, pages_open: false, feed, secrets }
+    }
+
+    /// A reader of the resources that a caller may see.
     pub(crate) fn reader(&self, caller: &Caller) -> Reader {
         self.database.reader(caller)
     }

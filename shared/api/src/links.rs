@@ -14,7 +14,7 @@ const GOOGLE: &str = "https://console.cloud.google.com";
 /// Log lines come in a little before and after the times that are kept.
 const MARGIN: TimeDelta = TimeDelta::minutes(1);
 
-/// What links are made from.
+/// The base addresses of links.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Links {
     /// The console's address without a slash at its end; empty where it is the one that is asked.

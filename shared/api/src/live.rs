@@ -72,7 +72,7 @@ pub struct LiveProgressView {
     pub progress: ProgressView,
 }
 
-/// What a caller follows.
+/// The subject that a caller follows.
 struct Followed {
     changes: ChangeFeed,
     /// The workflow whose runs are followed; none for all.
@@ -80,7 +80,7 @@ struct Followed {
 }
 
 impl Followed {
-    /// What the query asks for, if the reader may follow it.
+    /// The subject of the query, if the reader may follow it.
     async fn find(reader: &Reader, query: &LiveQuery) -> read::Result<Self> {
         let Some(run) = query.run else {
             let workflow = query.workflow.clone();

@@ -93,7 +93,7 @@ fn open_schemas(value: &mut Value) {
     }
 }
 
-/// What each group of operations is about.
+/// The subject of each group of operations.
 const TAGS: [(&str, &str); 23] = [
     ("workflows", "Workflow definitions and their versions."),
     ("task-types", "Task types, built-in and custom."),

@@ -1,4 +1,4 @@
-//! What people do to runs and tasks: pause, resume, retry, evaluate; clear, mark, wake.
+//! The operations of people on runs and tasks: pause, resume, retry, evaluate; clear, mark, wake.
 
 use axum::Json;
 use axum::extract::State;

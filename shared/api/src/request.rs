@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 
 use crate::{BODY_LIMIT, error};
 
-/// What the path names.
+/// The resources that the path names.
 pub struct Path<T>(pub T);
 
 impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T> {

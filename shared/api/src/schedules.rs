@@ -102,14 +102,14 @@ pub struct ScheduleView {
     pub timezone: String,
     /// The inputs of its runs.
     pub inputs: Map<String, Value>,
-    /// What happens to missed instants.
+    /// The treatment of missed instants.
     #[schemars(with = "crate::openapi::shapes::Catchups")]
     pub catchup: Catchup,
     /// The maximum number of missed instants that get a run at once.
     pub cap: Option<u32>,
     /// The maximum number of its runs in progress at once.
     pub max_active_runs: Option<u32>,
-    /// What happens to a run beyond that.
+    /// The treatment of a run beyond that limit.
     #[schemars(with = "Option<crate::openapi::shapes::Word>")]
     pub overlap: Option<Overlap>,
     /// Whether it starts no runs for now.

@@ -29,7 +29,7 @@ pub struct TaskTypeView {
     pub name: String,
     /// Whether a file in `types/` declares it; otherwise it is built in.
     pub custom: bool,
-    /// What its tasks do, for people.
+    /// A description of the type, for people.
     pub description: Option<String>,
     /// A letter or an emoji that stands for it.
     pub icon: Option<String>,

@@ -36,7 +36,7 @@ pub(crate) struct Found {
     pub(crate) run: Run,
     pub(crate) graph: Arc<Graph>,
     pub(crate) record: TaskRecord,
-    /// What else there is to read about the run.
+    /// Related resources of the run.
     pub(crate) reader: RunReader,
 }
 

@@ -49,7 +49,7 @@ impl From<TenantRecord> for TenantView {
     }
 }
 
-/// What to change about a tenant. Fields that are left out stay as they are.
+/// Changes to a tenant. Omitted fields keep their values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TenantBody {

@@ -47,7 +47,7 @@ pub struct TimerView {
     pub wake_at: Instant,
     /// Whether that has passed.
     pub overdue: bool,
-    /// What happens then, for people.
+    /// A description of the consequence, for people.
     pub why: String,
     /// The task or the run, in the API.
     pub link: String,
@@ -77,7 +77,7 @@ impl TimerView {
     }
 }
 
-/// What happens when the timer is due.
+/// Describes the consequence of a due timer.
 fn why(kind: TimerKind, task: Option<&str>, attempt: u32, polls: bool) -> String {
     match (kind, task) {
         (TimerKind::Retry, Some(task)) => {

@@ -35,13 +35,13 @@ pub struct TriggerView {
     pub name: String,
     /// `event`, `webhook`, `workflow` or `sensor`.
     pub kind: String,
-    /// What it is waiting for.
+    /// The source of its events.
     pub on: Value,
     /// Its filter, if it has one.
     pub filter: Option<String>,
     /// The last event that it received.
     pub last_event: Option<EventView>,
-    /// What its sensor has seen.
+    /// The position up to which its sensor has read.
     pub watermark: Value,
     /// How many polls of its sensor failed in a row.
     pub failures: u32,

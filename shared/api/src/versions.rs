@@ -62,7 +62,7 @@ pub struct VersionDetail {
     pub source: String,
 }
 
-/// What differs between two versions.
+/// The differences between two versions.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Comparison {
     /// The name of the workflow.
@@ -115,7 +115,7 @@ pub async fn find(
     }
 }
 
-/// What differs between two versions of a workflow.
+/// The differences between two versions of a workflow.
 pub async fn difference(
     api: &Api,
     caller: &Caller,

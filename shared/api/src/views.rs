@@ -55,11 +55,11 @@ impl PreviewView {
 /// Why a request was refused.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ProblemView {
-    /// What went wrong, for programs.
+    /// A stable code of the error, for programs.
     pub error_code: String,
     /// The same for people.
     pub message: String,
-    /// What else is worth knowing.
+    /// Additional details about the error.
     pub details: Value,
     /// Identifies this response in the log.
     pub request_id: String,
@@ -241,7 +241,7 @@ pub struct EventView {
     pub attempt: Option<u32>,
     /// Who caused it; none for the engine itself.
     pub actor: Option<String>,
-    /// What else is worth knowing.
+    /// Additional details about the event.
     pub data: Value,
 }
 

@@ -13,7 +13,7 @@ use jsonwebtoken::{Algorithm, EncodingKey, Header};
 use serde_json::{Value, json};
 use tempfile::NamedTempFile;
 
-use crate::Error;
+use crate::{Error, Keys, Verifier};
 
 /// Signs tokens with its own RSA key.
 pub struct Issuer {
@@ -46,6 +46,11 @@ impl Issuer {
     /// Its public key as a JSON Web Key Set.
     pub fn jwks(&self) -> Value {
         json!({ "keys": [self.jwk] })
+    }
+
+    /// Accepts its tokens for an audience.
+    pub fn verifier(&self, audience: &str) -> Verifier {
+        Verifier::new([self.url()], audience, Keys::fixed(&self.jwks()))
     }
 
     /// Signs a token with these claims.

@@ -87,8 +87,8 @@ impl Broker {
 
     /// The topic's latest dead letters.
     pub fn dead_letters(&self, topic: &Topic) -> Vec<BusMessage> {
-        let letters = self.0.dead_letters.lock().expect("no holder panics");
-        letters.get(&topic.dead_letter_id()).into_iter().flatten().cloned().collect()
+        let dead = self.0.dead_letters.lock().expect("no holder panics");
+        dead.get(&topic.dead_letter_id()).into_iter().flatten().cloned().collect()
     }
 
     /// Publishes any data to a topic by its id and returns the message's id. The data is dropped if no subscription exists.
@@ -235,11 +235,11 @@ impl Broker {
     }
 
     fn keep(&self, topic: &str, message: BusMessage) {
-        let mut letters = self.0.dead_letters.lock().expect("no holder panics");
-        let letters = letters.entry(topic.into()).or_default();
-        letters.push_back(message);
-        if letters.len() > MAX_DEAD_LETTERS {
-            letters.pop_front();
+        let mut dead = self.0.dead_letters.lock().expect("no holder panics");
+        let dead = dead.entry(topic.into()).or_default();
+        dead.push_back(message);
+        if dead.len() > MAX_DEAD_LETTERS {
+            dead.pop_front();
         }
     }
 }

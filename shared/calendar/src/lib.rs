@@ -1,7 +1,7 @@
 //! The instants of schedules. Everything here is pure: the same schedule and the same instant give the same answer.
 //!
 //! - [`pattern`]: cron patterns, as sets of seconds, minutes, hours, days, months and weekdays.
-//! - [`wall`]: what the clocks of a time zone show, and the instants at which they do.
+//! - [`wall`]: the local times of a time zone, and the instants at which its clocks show them.
 //! - [`Calendar`]: a schedule's instants, forwards and backwards, always within a bounded search.
 //! - [`due()`]: which of them get a run now.
 

@@ -76,9 +76,9 @@ fn a_day_that_a_zone_left_out_is_made_up_for_by_the_next() {
 #[test]
 fn what_is_no_pattern_is_refused_with_all_its_mistakes() {
     let mistakes = Pattern::read("61 * 0 FOO 1-0").unwrap_err();
-    let told: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
+    let messages: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
     assert_eq!(
-        told,
+        messages,
         [
             "`61` is not a valid minute of a cron pattern",
             "`0` is not a valid day of the month of a cron pattern",

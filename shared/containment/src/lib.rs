@@ -12,7 +12,7 @@
 //!
 //! The supervisor adopts every orphan of the program, even a daemon in a session of its own, and ends only when the last of
 //! them is dead. It kills all of them when the worker closes its side of the attempt's socket, so a worker that dies by
-//! `kill -9` leaves nothing running. If a supervisor is killed itself, the zygote adopts what it leaves, and kills it.
+//! `kill -9` leaves nothing running. If a supervisor is killed itself, the zygote adopts the processes it leaves, and kills them.
 //!
 //! ```text
 //! worker ── socket and pipes of an attempt ──▶ zygote ── fork ──▶ supervisor ── fork, restrict, exec ──▶ program ─▶ children
@@ -20,8 +20,8 @@
 //!        ◀── report: how the program ended, and what it used ──
 //! ```
 //!
-//! Why a zygote: to execute a large program costs its relocations each time, several times as much as a small program needs
-//! altogether; to fork a process that has done nothing yet costs little. The zygote has a single thread and an empty
+//! Why a zygote: executing a large program costs its relocations each time, several times the total cost of a small program.
+//! Forking a process that has done nothing yet costs little. The zygote has a single thread and an empty
 //! environment, and never sees a request: each supervisor reads its own.
 
 mod descendants;

@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use crate::run_slice::RunSlice;
 use crate::{decide, fan_out, sensor, slot};
 
-/// What a task does when it becomes ready: its condition and its settings, rendered.
+/// The rendered condition and settings of a task that becomes ready.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Directive {
     /// Its condition holds: a worker executes it.

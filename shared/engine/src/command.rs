@@ -66,7 +66,7 @@ pub enum Command {
         task: Option<TaskIndex>,
         /// The attempt that set it.
         attempt: u32,
-        /// What it is for.
+        /// The purpose of the timer.
         kind: TimerKind,
     },
     /// A sensor polled, and has to poll again.
@@ -130,14 +130,14 @@ pub enum Command {
     },
     /// Someone operates the run, or one of its tasks.
     Operate {
-        /// What is to happen.
+        /// The operation that the person requested.
         operation: Operation,
         /// Who requests it, and why.
         by: By,
     },
     /// Counts the run's tasks again, and corrects its counters.
     Recount {
-        /// What the rows add up to.
+        /// The totals of the rows.
         audit: Audit,
     },
     /// Repairs what was lost: messages that had no effect, attempts that never ended.
@@ -179,7 +179,7 @@ pub struct By {
     pub reason: Option<String>,
 }
 
-/// What someone requests of a run or of one of its tasks.
+/// A person's request about a run or one of its tasks.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Operation {
     /// Begin no more tasks; running ones may finish.

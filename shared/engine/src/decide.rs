@@ -1,4 +1,4 @@
-//! What each command means for a slice. State in, changes out; the same slice and command, the same changes.
+//! Applies each command to a slice: state in, changes out. The same slice and command give the same changes.
 
 use chrono::TimeDelta;
 use model::message::TaskResult;

@@ -1,4 +1,4 @@
-//! What people do to a run that exists: pause and resume it, rerun parts of it, mark tasks.
+//! The operations of people on an existing run: pause and resume it, re-run parts of it, mark tasks.
 //!
 //! Each is recorded with the actor and the reason. Which tasks run again, and how they are reset, is in `rerun`.
 

@@ -1,4 +1,4 @@
-//! What concerns a run as a whole: its concurrency group, its time limits, its end from outside, and rechecks.
+//! Decisions about a run as a whole: its concurrency group, its time limits, its end from outside, and rechecks.
 
 use chrono::TimeDelta;
 use model::change::Recheck;

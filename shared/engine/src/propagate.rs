@@ -1,4 +1,4 @@
-//! What the end of a task means for others: its dependants, or the fan-out that it is a child of.
+//! Propagates the end of a task to its dependants, or to the fan-out whose child it is.
 
 use std::collections::BTreeSet;
 

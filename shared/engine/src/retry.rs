@@ -13,7 +13,7 @@ const RETRIES_AFTER_LOSS: u32 = 3;
 /// A day: no other side delays a retry for longer, in seconds.
 const MAX_RETRY_AFTER: u32 = 86_400;
 
-/// What follows from a failure.
+/// The consequence of a failure.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Choice {
     /// Try again after the delay.

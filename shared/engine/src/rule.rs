@@ -3,7 +3,7 @@
 use model::TriggerRule;
 use model::task::Tally;
 
-/// What a task does, going by its parents.
+/// The verdict of a trigger rule about a task, from the states of its parents.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
     /// It is too early to decide.

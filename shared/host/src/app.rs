@@ -24,7 +24,7 @@ pub struct App {
     pub push: Arc<PushAuth>,
     /// Access to `/metrics` and `/log-level`, and what the metrics cover.
     pub operations: Operations,
-    /// What is wrong with the files of the folder that `ebb dev` watches.
+    /// The problems of the files in the folder that `ebb dev` watches.
     pub file_problems: FileProblems,
 }
 

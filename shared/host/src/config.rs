@@ -69,7 +69,7 @@ pub struct Config {
     pub console_url: Option<String>,
     /// The collector that receives metrics and spans.
     pub otlp: Option<OtlpConfig>,
-    /// What wakes the sweep.
+    /// The source that wakes the sweep.
     pub wake: WakeConfig,
     /// The hosts that tasks, sensors and callbacks may call.
     pub egress: EgressPolicy,

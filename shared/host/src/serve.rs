@@ -25,7 +25,7 @@ pub const DEFAULT_GRACE_PERIOD: Duration = Duration::from_secs(8);
 /// How long the process may take after the grace period, to record unfinished work. The platform may kill it sooner.
 const SHUTDOWN_LEEWAY: Duration = Duration::from_secs(6);
 
-/// What a process serves, and how it shuts down.
+/// The routes of a process, and how it shuts down.
 pub struct Serving {
     /// The routes to serve.
     pub router: Router,

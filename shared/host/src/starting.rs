@@ -33,7 +33,7 @@ struct Opened {
 }
 
 impl Gate {
-    /// What to serve from the start: the routes of the process once the gate is open.
+    /// The service from the start: the routes of the process once the gate is open.
     pub(crate) fn serving(&self) -> Serving {
         let (sender, finished) = oneshot::channel();
         *self.0.finished.lock().expect("no holder panics") = Some(sender);

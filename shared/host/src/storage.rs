@@ -19,7 +19,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(40);
 /// The maximum length of a server's message in an error, in characters.
 const MAX_MESSAGE_LENGTH: usize = 200;
 
-/// What a client may do with objects.
+/// The access of a client to objects.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Access {
     /// List and read objects.

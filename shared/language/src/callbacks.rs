@@ -8,6 +8,7 @@ use crate::json_schema::or_template;
 use crate::names;
 use crate::node::{Data, Node};
 use crate::read::{self, Fields};
+use crate::schema::format::HTTP_URL;
 use crate::shape::{self, Record, Shape, any, custom, defined, node, record, required, several};
 use crate::template::{self, Names};
 
@@ -227,9 +228,10 @@ fn read_webhook<'n>(node: &'n Node, on: Occasion, report: &mut Report<'_>) -> Op
     let alone = |node| WebhookParts { url: Some(node), headers: None, body: None };
     let WebhookParts { url, headers, body } = short(node, alone, report)?;
     let word = read::text(url?, report)?;
-    if !template::is_template(word.text) && !read::is_url(word.text) {
-        let hint = Some("begin it with `https://`".to_owned());
-        report.add(word.at, format!("`{}` is not an HTTP URL", word.text), hint);
+    if !template::is_template(word.text)
+        && let Some(problem) = HTTP_URL.problem(word.text)
+    {
+        report.add(word.at, problem.message, problem.hint);
     }
     let call = Call::Webhook {
         url: word.text.to_owned(),

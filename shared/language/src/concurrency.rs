@@ -9,7 +9,7 @@ use crate::read::Word;
 use crate::shape::{Given, Record, choice, record, template, whole};
 use crate::template::{self, Names};
 
-/// What happens to a run beyond the limit.
+/// The treatment of a run beyond the limit.
 pub(crate) const POLICIES: [&str; 3] = ["queue", "cancel_previous", "skip"];
 /// The highest limit of active runs.
 pub(crate) const MAX_RUNS: u32 = 10_000;
@@ -21,7 +21,7 @@ record! {
         key: Word<'n> = template(),
         /// The maximum number of active runs; default 1.
         limit: u32 = whole(1..=MAX_RUNS),
-        /// What happens to a run beyond the limit: it waits (`queue`), cancels earlier ones
+        /// The treatment of a run beyond the limit: it waits (`queue`), cancels earlier ones
         /// (`cancel_previous`) or is not created (`skip`).
         policy: Overlap = choice(&POLICIES),
     }

@@ -21,7 +21,7 @@ mod sensor;
 
 pub use engine::*;
 pub use process::{Bash, Process, Program, Python, PythonEnvironment};
-pub(crate) use process::{BashFields, MAX_FUNCTION, PythonFields, is_function, is_python_version};
+pub(crate) use process::{BashFields, PythonFields};
 pub use sensor::{FileSensor, HttpSensor, RunSensor, Sensor, SqlSensor, TimeSensor};
 pub(crate) use sensor::{SensorFields, pacing};
 

@@ -34,7 +34,7 @@ record! {
     pub(crate) struct TypeParts<'n> as "a task type" {
         /// The type's name, the same as the file's: words with dots between them, such as `raster.validate`.
         name: Word<'n> = required(shape::name(&names::TYPE)),
-        /// What tasks of the type do, for people.
+        /// A description of the type, for people.
         description: Word<'n> = text(),
         /// A sign for lists: a letter or an emoji.
         icon: Word<'n> = icon(),

@@ -20,7 +20,7 @@ pub struct Diagnostic {
     pub column: u32,
     /// The path in the document, such as `tasks[2].depends_on[0]`; empty for the whole of it.
     pub path: String,
-    /// What is wrong, in a sentence.
+    /// The problem, in a sentence.
     pub message: String,
     /// How to put it right.
     #[serde(skip_serializing_if = "Option::is_none")]

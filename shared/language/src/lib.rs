@@ -5,7 +5,7 @@
 //!
 //! - [`compile()`]: files in, definitions and diagnostics out.
 //! - [`document`]: the same reading for YAML of other kinds, such as tests.
-//! - `shape`: what a value may be. One description gives its reader, its diagnostics and its JSON Schema.
+//! - `shape`: descriptions of values. Each gives a reader, its diagnostics and its JSON Schema.
 //! - `yaml`, `node`, `read`: text to a tree that knows its positions, and the tree to typed values.
 //! - `blueprint`: workflow templates, and workflows with everything that they inherit.
 //! - `workflow`, `schedule`, `concurrency`, `callbacks`, `triggers`, `task`, `library`, `retry`, `dependencies`, `switch`, `fan`,

@@ -146,11 +146,6 @@ pub(crate) fn each(node: &Node) -> &[Node] {
     }
 }
 
-/// Whether a text can be a URL for HTTP.
-pub(crate) fn is_url(text: &str) -> bool {
-    text.starts_with("http://") || text.starts_with("https://")
-}
-
 /// The entries of a mapping, which is `what`; anything else is reported.
 pub(crate) fn entries<'n>(node: &'n Node, what: &str, report: &mut Report<'_>) -> Option<&'n [(Key, Node)]> {
     match &node.data {

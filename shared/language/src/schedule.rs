@@ -48,7 +48,7 @@ record! {
         cap: u32 = whole(1..=MAX_CAP),
         /// The maximum number of active runs; further ones wait.
         max_active_runs: u32 = whole(1..=MAX_RUNS),
-        /// What happens to a run beyond the limit: it waits (`queue`), cancels earlier ones
+        /// The treatment of a run beyond the limit: it waits (`queue`), cancels earlier ones
         /// (`cancel_previous`) or is not created (`skip`).
         overlap: Overlap = choice(&POLICIES),
         /// Whether the schedule is paused.

@@ -13,6 +13,7 @@ use crate::node::{Data, Key, Node, Position};
 use crate::suggest::{self, Budget};
 use crate::template;
 
+pub(crate) mod format;
 pub(crate) mod scalar;
 
 /// How much of a config is at hand.
@@ -135,6 +136,11 @@ impl<'s> Checker<'s> {
             let hint = Some(format!("add `{name}: …`"));
             self.report(at, format!("`{}` needs the setting `{name}`", self.owner), hint);
         }
+        for (name, needed) in dependent(schema).filter(|(name, needed)| given(name) && !given(needed)) {
+            let at = entries.iter().find(|(key, _)| key.name == name).map_or(at, |(key, _)| &key.at);
+            let hint = Some(format!("add `{needed}: …`, or remove `{name}`"));
+            self.report(at, format!("`{}` takes `{name}` only with `{needed}`", self.owner), hint);
+        }
         let choices: Vec<&str> = exclusive(schema).collect();
         let chosen = choices.iter().filter(|name| given(name)).count();
         let missing = chosen == 0 && !choices.is_empty() && !choices.iter().any(|name| meant.contains(name));
@@ -202,6 +208,12 @@ impl<'s> Checker<'s> {
     fn report(&mut self, at: &Position, message: String, hint: Option<String>) {
         self.found.push(Finding { at: at.clone(), message, hint });
     }
+}
+
+/// The settings that only make sense beside another one, each with that other one.
+fn dependent(schema: &Value) -> impl Iterator<Item = (&str, &str)> {
+    let rules = schema.get("dependentRequired").and_then(Value::as_object).into_iter().flatten();
+    rules.flat_map(|(name, needed)| names(Some(needed)).map(move |needed| (name.as_str(), needed)))
 }
 
 /// The shapes of which one must fit.

@@ -8,9 +8,9 @@ use model::{TaskKind, TaskSpec, Workflow};
 use serde_json::{Value, json};
 
 use crate::compile::{FileKind, SourceFile};
-use crate::config::is_function;
 use crate::diagnostic::Report;
 use crate::node::Position;
+use crate::schema::format::FUNCTION;
 use crate::template::is_template;
 
 /// The maximum size of the files of one task, in bytes.
@@ -92,7 +92,7 @@ fn names(spec: &TaskSpec) -> Vec<String> {
     }
     let text = |name: &str| spec.config.get(name).and_then(Value::as_str).filter(|text| !is_template(text));
     let plain = ["script", "requirements_file"].into_iter().filter_map(text).map(str::to_owned);
-    let function = text("function").filter(|function| is_function(function));
+    let function = text("function").filter(|function| FUNCTION.problem(function).is_none());
     let module = function.and_then(|function| function.split_once(':')).map(|(module, _)| module);
     plain.chain(module.into_iter().flat_map(modules)).collect()
 }

@@ -38,7 +38,7 @@ record! {
         now: Instant = timestamp(),
         /// Stubs by task: one attempt, or a list whose last item applies to all further attempts.
         tasks: &'n [(Key, Node)] = custom(|node, report| read::entries(node, "`tasks`", report), stubs_schema),
-        /// What people do during the run.
+        /// The actions of people during the run.
         meanwhile: Vec<&'n Node> = list(node(|| refer("action"))),
         /// The expectations; by default, the run succeeds.
         expect: &'n Node = required(node(|| refer("expect"))),
@@ -118,7 +118,7 @@ record! {
 }
 
 record! {
-    /// What is expected of a run.
+    /// The expectations of a run.
     pub struct ExpectFields<'n> as "`expect`" {
         /// The final state of the run; default `succeeded`.
         state: Given<'n, RunState> = given(choice(RunState::ALL.map(RunState::name))),
@@ -137,7 +137,7 @@ record! {
 }
 
 record! {
-    /// What is expected of one task.
+    /// The expectations of one task.
     pub struct TaskFields<'n> as "an expectation of a task" {
         /// The final state of the task.
         state: Given<'n, TaskState> = given(choice(TaskState::ALL.map(TaskState::name))),

@@ -13,12 +13,12 @@ use crate::config::{
 };
 use crate::template::{self, RenderError, Scope};
 
-/// What the language knows of one task type.
+/// The facts about one task type.
 #[derive(Clone, Debug)]
 pub struct TaskType {
     /// The word after `type:`.
     pub kind: TaskKind,
-    /// What it does, in a line.
+    /// A summary in one line.
     pub summary: Cow<'static, str>,
     /// The JSON Schema of its config.
     pub schema: Value,
@@ -134,4 +134,30 @@ fn describe(kind: &TaskKind) -> TaskType {
 /// All built-in task types, in the order of the reference.
 pub fn types() -> &'static [TaskType] {
     &TYPES
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether a schema, or one of the shapes of which it takes one, has a setting at a path such as `http.url`.
+    fn has(root: &Value, schema: &Value, path: &str) -> bool {
+        let target = schema["$ref"].as_str().and_then(|name| root.pointer(name.trim_start_matches('#')));
+        let schema = target.unwrap_or(schema);
+        let (name, rest) = path.split_once('.').map_or((path, None), |(name, rest)| (name, Some(rest)));
+        let here = schema["properties"].get(name);
+        let mut shapes = schema["anyOf"].as_array().into_iter().flatten();
+        here.is_some_and(|inner| rest.is_none_or(|rest| has(root, inner, rest)))
+            || shapes.any(|shape| has(root, shape, path))
+    }
+
+    #[test]
+    fn every_program_and_url_is_a_setting_of_its_type() {
+        for task in types() {
+            let programs = task.programs.iter().map(|(name, _)| name);
+            for name in programs.chain(task.urls) {
+                assert!(has(&task.schema, &task.schema, name), "`{}` has no setting `{name}`", task.kind);
+            }
+        }
+    }
 }

@@ -47,7 +47,7 @@ record! {
         schedule: &'n Node = node(|| refer("schedule")),
         /// Several schedules, each with a name.
         schedules: &'n Node = node(|| refer("schedule")),
-        /// What else starts runs: events, webhooks, other workflows, sensors.
+        /// Other sources that start runs: events, webhooks, other workflows, sensors.
         triggers: &'n Node = node(triggers::schema),
         /// Limits the number of active runs.
         concurrency: &'n Node = node(ConcurrencyParts::schema),

@@ -100,6 +100,32 @@ fn a_function_has_values_for_its_parameters_and_packages() {
 }
 
 #[test]
+fn the_published_pattern_of_a_script_path_is_its_rule() {
+    let pattern = regex::Regex::new(model::ScriptPath::PATTERN).unwrap();
+    for path in [
+        "load.sh",
+        "etl/load.sh",
+        "./load.sh",
+        "a..b/c...sh",
+        "with space.py",
+        "a//b",
+        "a/./b",
+        "",
+        "/etc/passwd",
+        "../x.sh",
+        "a/../../x.sh",
+        "a/..",
+        "..",
+        ".",
+        "./",
+        "a/",
+        "..\\x",
+    ] {
+        assert_eq!(pattern.is_match(path), model::ScriptPath::new(path).is_ok(), "{path:?}");
+    }
+}
+
+#[test]
 fn files_of_a_program_are_no_templates() {
     let config = json!({"script": "a.py", "files": {"a.py": "print('{{ inputs.nope }}', '{% if')"}});
     let rendered = TaskType::of(&TaskKind::Python).render(&config, &Default::default()).unwrap();

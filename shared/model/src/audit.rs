@@ -1,8 +1,8 @@
-//! What the rows of a run add up to, for repairs of its counters.
+//! The totals of a run's rows, from which its counters are repaired.
 
 use crate::{Counts, TaskIndex};
 
-/// What the rows of a run add up to.
+/// The totals of a run's rows.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Audit {
     /// How many tasks are in each state.

@@ -22,7 +22,7 @@ impl Default for BreakerSpec {
     }
 }
 
-/// What a breaker stops.
+/// The target that a breaker protects.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum BreakerKind {
     /// Attempts of one task, in all runs of its workflow.
@@ -54,7 +54,7 @@ impl BreakerKind {
 pub struct BreakerKey {
     /// The tenant whose work it stops.
     pub tenant: TenantId,
-    /// What it stops: attempts or calls.
+    /// The target: attempts of a task, or calls to a host.
     pub kind: BreakerKind,
     /// Its name: `WORKFLOW/TASK`, or `HOST:PORT`.
     pub name: String,

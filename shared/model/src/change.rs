@@ -1,4 +1,4 @@
-//! What one decision changes in one run: rows to write in one transaction, nothing else.
+//! The changes that one decision makes to one run: only rows, written in one transaction.
 
 use serde_json::Value;
 
@@ -83,7 +83,7 @@ pub struct AttemptRecord {
     pub started_at: Option<Instant>,
     /// When it ended or was given up.
     pub finished_at: Instant,
-    /// What went wrong, if it failed.
+    /// The reason of the failure, if it failed.
     pub failure: Option<Failure>,
     /// Whether another attempt follows and why, in words.
     pub decision: String,

@@ -56,7 +56,7 @@ impl<'de> Deserialize<'de> for TypeName {
 /// A task type as a file in `types/` declares it. It is part of every version that uses it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct CustomType {
-    /// What tasks of the type do, for people.
+    /// A description of the type for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// A sign for graphs and lists: a letter or an emoji.

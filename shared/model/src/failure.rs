@@ -87,7 +87,7 @@ pub struct Failure {
     /// The signal that ended the process, where one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<i32>,
-    /// What the program added, for people.
+    /// Details that the program added for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<Value>,
     /// How long the other side asked to be left alone: it is busy and not broken, so the failure counts for no breaker.

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::TaskSpec;
 
-/// What a `fan_out` does for each element of a list.
+/// The task that a `fan_out` runs for each element of a list.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct FanOut {
     /// An expression whose value is the list.

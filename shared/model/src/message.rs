@@ -1,4 +1,4 @@
-//! What travels on the bus: one closed set of versioned messages. They carry ids; data stays in the store.
+//! The messages on the bus: one closed, versioned set. They carry ids; data stays in the store.
 //!
 //! A new field needs `#[serde(default)]`; a changed meaning needs a new type.
 
@@ -132,7 +132,7 @@ pub struct RunRequested {
     /// Labels to find it by.
     #[serde(default)]
     pub labels: Map<String, Value>,
-    /// What asks for the run; `message` by default.
+    /// The origin of the request; `message` by default.
     #[serde(default = "RunRequested::usual_trigger")]
     pub trigger: String,
     /// The task that starts it, whether it waits for the run or not.
@@ -272,7 +272,7 @@ pub struct CallbackDue {
     pub child: Option<Child>,
     /// The callback's position in its list.
     pub place: u32,
-    /// What happened, as templates see it.
+    /// The event, as templates see it.
     pub event: Value,
 }
 
@@ -305,7 +305,7 @@ pub enum DecodeError {
     BadData {
         /// The type that the message names.
         kind: String,
-        /// What does not fit.
+        /// The part that is invalid.
         source: serde_json::Error,
     },
 }

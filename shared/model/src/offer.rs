@@ -57,7 +57,7 @@ impl Labels {
     }
 }
 
-/// What decides which workers may take an offer.
+/// The properties of an offer that decide which workers may take it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Demand {
     /// The workflow, which a worker needs a permission for.
@@ -90,7 +90,7 @@ pub struct Offer {
 /// Offers that the same workers may take and that share their turns.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OfferGroup {
-    /// What decides which workers may take them.
+    /// The properties that decide which workers may take them.
     pub demand: Demand,
     /// The backfill that they belong to; none for live tasks.
     pub backfill: Option<BackfillId>,
@@ -120,7 +120,7 @@ pub struct NewOffer {
     pub tenant: TenantId,
     /// The queue that these workers serve.
     pub queue: String,
-    /// What else decides which of them may take it.
+    /// The other properties that decide which of them may take it.
     pub demand: Demand,
 }
 

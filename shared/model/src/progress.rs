@@ -47,7 +47,7 @@ pub struct ProgressReport {
 pub struct Done {
     /// From 0 to 1.
     pub fraction: f64,
-    /// What the attempt is doing now, for people.
+    /// A description of the current activity, for people.
     pub message: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What a task's program may use and reach.
+//! The resources that a task's program may use, and the network that it may reach.
 
 use serde::{Deserialize, Serialize};
 
@@ -26,7 +26,7 @@ impl Resources {
     }
 }
 
-/// What a task's program may reach over the network.
+/// The network that a task's program may reach.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NetworkAccess {

@@ -76,7 +76,7 @@ impl RunState {
     }
 }
 
-/// What happened to a run.
+/// An event in the life of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RunEvent {
     /// Its first task was given a slot.

@@ -19,7 +19,7 @@ pub struct Schedule {
     /// The inputs of its runs.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub inputs: Map<String, Value>,
-    /// What happens with instants that were missed.
+    /// The treatment of missed instants.
     pub catchup: Catchup,
     /// The maximum number of runs created at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -27,7 +27,7 @@ pub struct Schedule {
     /// The maximum number of its runs at the same time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_active_runs: Option<u32>,
-    /// What happens with a run that exceeds the maximum.
+    /// The treatment of a run that exceeds the maximum.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overlap: Option<Overlap>,
     /// Whether the definition pauses it.
@@ -47,7 +47,7 @@ pub enum When {
     At(Instant),
 }
 
-/// What happens with instants that a schedule missed.
+/// The treatment of instants that a schedule missed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Catchup {

@@ -15,6 +15,9 @@ pub struct ScriptPath(String);
 pub struct InvalidScriptPath(String);
 
 impl ScriptPath {
+    /// The paths that [`ScriptPath::new`] accepts, as a regular expression for published schemas.
+    pub const PATTERN: &str = r"^((\.{3,}|[^/\\]*[^./\\][^/\\]*)/+|\./+)*(\.{3,}|[^/\\]*[^./\\][^/\\]*)$";
+
     /// The path, if it stays inside the folder. Check a path after its templates are rendered.
     pub fn new(path: &str) -> Result<Self, InvalidScriptPath> {
         let is_inside = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);

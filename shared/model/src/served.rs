@@ -1,4 +1,4 @@
-//! What the remote workers of a queue can run, and what a task needs that none of them has.
+//! The tasks that the remote workers of a queue can run, and the requirements of a task that none of them meets.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::{Label, Labels, TenantId};
 
-/// What a remote worker can run. Leases choose by it, and so does the decision that no worker will take a task.
+/// The tasks that a remote worker can run. Leases select tasks by it, and it decides that no worker will take a task.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Abilities {
     /// The labels that tasks may require.
@@ -137,8 +137,8 @@ mod tests {
             ("tiles", "tile.cut", r#"{"gpu": true}"#, Some("none has the label `gpu: true`")),
         ] {
             let lack = served.lack(TENANT, queue, kind, &labels(requires));
-            let told = lack.map(|lack| lack.to_string());
-            assert_eq!(told.as_deref(), expected, "{queue} {kind} {requires}");
+            let message = lack.map(|lack| lack.to_string());
+            assert_eq!(message.as_deref(), expected, "{queue} {kind} {requires}");
         }
         let other = TenantId(TENANT.0 + 1);
         assert_eq!(served.lack(other, "pool", "bash", &Labels::default()), Some(Lack::Workers));

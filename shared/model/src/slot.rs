@@ -20,7 +20,7 @@ pub const LIVE_WEIGHT: u32 = 10;
 /// higher priority.
 const STEP_MILLISECONDS: i64 = 60_000;
 
-/// What slots are counted for, in the order in which a task that finds several of them full waits.
+/// A limit that counts slots. If several are full, a task waits for them in this order.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Limit {
     /// The attempts of a task that its circuit breaker lets through. It comes first, so that a task which waits for it holds no
@@ -40,7 +40,7 @@ impl Limit {
     /// Every kind, in order.
     pub const KINDS: [&str; 5] = ["breaker", "pool", "queue", "tenant", "workflow"];
 
-    /// What it limits: the name used in rows and API responses.
+    /// The kind of limit, as named in rows and API responses.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Breaker(..) => "breaker",

@@ -147,7 +147,7 @@ impl Fan {
     }
 }
 
-/// What happened to a task; named for the fact, not for the state it leads to.
+/// An event in the life of a task, named for the fact and not for the state it leads to.
 #[derive(Clone, PartialEq, Debug)]
 pub enum TaskEvent {
     /// The tasks it depends on have ended as its trigger rule requires.
@@ -163,7 +163,7 @@ pub enum TaskEvent {
     },
     /// It waits for a timer, a signal or a run, and no worker is involved.
     FellAsleep,
-    /// What it waited for will not come: the same attempt is dispatched.
+    /// The event it waited for will not come: the same attempt is dispatched.
     WokeUp,
     /// An attempt succeeded. A late success of an earlier attempt counts, too: the work was done.
     Succeeded {

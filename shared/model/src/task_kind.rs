@@ -86,7 +86,7 @@ pub enum Execution {
     Claimed,
 }
 
-/// What a sleeping task waits for.
+/// The event for which a sleeping task waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WaitsFor {
     /// A time, as `sleep` does.

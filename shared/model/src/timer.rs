@@ -2,7 +2,7 @@
 
 use crate::{Instant, TaskIndex};
 
-/// What a timer is for.
+/// The purpose of a timer.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum TimerKind {
     /// The next attempt may begin.
@@ -42,7 +42,7 @@ pub struct Timer {
     pub task: Option<TaskIndex>,
     /// The attempt that set it; 0 for the run's own.
     pub attempt: u32,
-    /// What it is for. A task or run has at most one timer of each kind.
+    /// The purpose of the timer. A task or run has at most one timer of each kind.
     pub kind: TimerKind,
     /// The instant from which on it is due.
     pub wake_at: Instant,

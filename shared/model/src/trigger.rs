@@ -1,4 +1,4 @@
-//! What starts runs besides people and schedules: events, webhooks, the ends of other workflows' runs, sensors.
+//! Triggers, which start runs besides people and schedules: events, webhooks, the ends of other workflows' runs, sensors.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::{Instant, RunState, TenantId};
 pub struct Trigger {
     /// Its name, unique in the workflow.
     pub name: String,
-    /// What it waits for.
+    /// The source of its events.
     pub on: TriggerOn,
     /// An expression over `event`: if it is false, no run starts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -26,7 +26,7 @@ pub struct Trigger {
     pub debounce_seconds: Option<u32>,
 }
 
-/// What a trigger waits for.
+/// The source of a trigger's events.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TriggerOn {
@@ -52,7 +52,7 @@ pub enum TriggerOn {
     },
     /// A source outside that is polled.
     Sensor {
-        /// What to poll; strings may be templates that name secrets.
+        /// The source to poll; strings may be templates that name secrets.
         config: Value,
         /// How often to poll.
         pacing: Pacing,
@@ -150,7 +150,7 @@ pub struct CloudEvent {
     /// The type of the event.
     #[serde(rename = "type")]
     pub kind: String,
-    /// What it happened to.
+    /// The subject of the event.
     #[serde(default)]
     pub subject: Option<String>,
     /// When it happened, if known.
@@ -171,14 +171,14 @@ impl CloudEvent {
     /// The attribute or extension that names the event's tenant; the default tenant without it.
     pub const TENANT: &str = "ebbtenant";
 
-    /// What tells it apart from every other one: the same identity, the same event.
+    /// The identity of the event: two events with the same identity are the same event.
     pub fn identity(&self) -> String {
         format!("{}\n{}", self.source, self.id)
     }
 }
 
 impl Trigger {
-    /// What kind of thing starts the run: the word that the run shows.
+    /// The kind of source that starts the run, as the run shows it.
     pub fn kind(&self) -> &'static str {
         match self.on {
             TriggerOn::Event { .. } => "event",
@@ -236,7 +236,7 @@ mod tests {
     };
 
     #[test]
-    fn looks_grow_apart_up_to_a_limit_and_follow_from_the_beginning_alone() {
+    fn polls_grow_apart_up_to_a_limit_and_follow_from_the_beginning_alone() {
         let began = Instant::UNIX_EPOCH;
         let next =
             |now: i64| (PACING.next_poll(began, began + TimeDelta::seconds(now)) - began).num_seconds();

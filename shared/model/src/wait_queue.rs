@@ -12,7 +12,7 @@ pub type LimitId = i32;
 pub struct LimitRow {
     /// The key that waiters and groups refer to.
     pub id: LimitId,
-    /// What the slots are counted for.
+    /// The limit that counts the slots.
     pub limit: Limit,
     /// The number of slots; none if there is no bound.
     pub slots: Option<u32>,
@@ -143,7 +143,7 @@ pub enum SlotRead {
     },
 }
 
-/// What an admission changed.
+/// The changes that an admission made.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct SlotChanges {
     /// Slots to add to those in use, counted as the last statement before the commit: each limit is locked only for a moment.

@@ -24,12 +24,12 @@ pub struct WorkerFacts {
     /// Its breakers that are open, by tenant, host and port.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub breakers: Vec<OpenBreaker>,
-    /// What a remote worker reports about itself; none for our own.
+    /// Facts that a remote worker reports about itself; none for execute services.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remote: Option<RemoteFacts>,
 }
 
-/// What a remote worker reports about itself.
+/// Facts that a remote worker reports about itself.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct RemoteFacts {
     /// The tenant whose tasks it takes.
@@ -75,7 +75,7 @@ pub struct OpenBreaker {
 }
 
 impl RemoteFacts {
-    /// What decides which tasks of its queue it may lease.
+    /// The properties that decide which tasks of its queue it may lease.
     pub fn abilities(&self) -> Abilities {
         Abilities { labels: self.labels.clone(), types: self.types.clone().map(BTreeSet::from_iter) }
     }
@@ -118,7 +118,7 @@ impl WorkerCommandKind {
 /// A command to a worker, with who gave it and why.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct WorkerCommand {
-    /// What the worker is to do.
+    /// The action that the worker is to take.
     pub kind: WorkerCommandKind,
     /// Who gave the command.
     pub actor: String,

@@ -32,7 +32,7 @@ pub struct Workflow {
     /// When it runs by itself.
     #[serde(rename = "schedule", default, with = "one_or_many", skip_serializing_if = "Vec::is_empty")]
     pub schedules: Vec<Schedule>,
-    /// What else starts its runs, such as events.
+    /// Other sources of its runs, such as events.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub triggers: Vec<Trigger>,
     /// How many of its runs may be active at the same time.
@@ -47,7 +47,7 @@ pub struct Workflow {
     /// The time from a run's creation after which it has missed its deadline; the run goes on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_seconds: Option<u32>,
-    /// What to do when a run ends or one of its tasks is retried.
+    /// Callbacks for the end of a run or the retry of one of its tasks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub callbacks: Vec<Callback>,
     /// The tasks; a task's position here is its `TaskIndex`.
@@ -83,11 +83,11 @@ pub struct Concurrency {
     pub key: Option<String>,
     /// The maximum number of runs at the same time.
     pub limit: u32,
-    /// What happens with a run that exceeds the limit.
+    /// The treatment of a run that exceeds the limit.
     pub policy: Overlap,
 }
 
-/// What happens with a run that exceeds a limit.
+/// The treatment of a run that exceeds a limit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Overlap {
@@ -105,7 +105,7 @@ pub enum Overlap {
 pub struct Callback {
     /// The event that it follows.
     pub on: Occasion,
-    /// What to do; strings are templates.
+    /// The action; strings are templates.
     pub call: Call,
 }
 
@@ -123,7 +123,7 @@ pub enum Occasion {
     MissedDeadline,
 }
 
-/// What a callback does.
+/// The action of a callback.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Call {
@@ -202,7 +202,7 @@ pub enum InputType {
 pub struct TaskSpec {
     /// Unique within the workflow.
     pub name: String,
-    /// What kind of work it does.
+    /// The type of the task.
     #[serde(rename = "type")]
     pub kind: TaskKind,
     /// A description for the console.
@@ -220,7 +220,7 @@ pub struct TaskSpec {
     /// The branches of a `switch`: the first whose condition holds is taken.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cases: Vec<Case>,
-    /// What a `fan_out` does for each element of a list.
+    /// The task that a `fan_out` runs for each element of a list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fan_out: Option<FanOut>,
     /// How a `fan_in` combines the outputs of the fan-outs before it.
@@ -268,7 +268,7 @@ pub struct TaskSpec {
     /// How runs that need it at the same time share one execution of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub global: Option<Global>,
-    /// What to do when it ends or is retried.
+    /// Callbacks for its end or retry.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub callbacks: Vec<Callback>,
     /// The maximum amounts that its program may use.

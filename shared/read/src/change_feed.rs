@@ -29,7 +29,7 @@ pub struct FeedCursor(pub String);
 /// The changes since a cursor.
 #[derive(Clone, PartialEq, Debug)]
 pub struct FeedPage {
-    /// What happened to each run, by run and in order.
+    /// The events of each run, by run and in order.
     pub items: Vec<FeedItem>,
     /// Attempts that reported progress. Only the last report of each is here.
     pub progress: Vec<FeedProgress>,
@@ -39,7 +39,7 @@ pub struct FeedPage {
     pub complete: bool,
 }
 
-/// What happened to one run in one transaction.
+/// The events of one run in one transaction.
 #[derive(Clone, PartialEq, Debug)]
 pub struct FeedItem {
     /// The run that the event is about.

@@ -1,4 +1,4 @@
-//! What people see: the one entry point for reads on behalf of a caller.
+//! Reads for people: the single entry point for reads on behalf of a caller.
 //!
 //! A [`Reader`] is built only from a [`Caller`](auth::Caller). It reads in the database role that sees the rows of the
 //! caller's tenant, and checks the caller's grants before it returns anything about a workflow. Resources a caller may
@@ -8,8 +8,8 @@
 //! [`Timers`], [`Slots`] and [`Tenants`].
 //!
 //! `Follow` shows run summaries. Everything else about a run (its tasks, outputs, events and logs) is read through a
-//! [`RunReader`], which exists only for callers with `Read`. What belongs to no tenant is read through a [`Platform`],
-//! which exists only for callers with a permission in every tenant.
+//! [`RunReader`], which exists only for callers with `Read`. A [`Platform`], which exists only for callers with a permission in
+//! every tenant, reads data that belongs to no tenant.
 
 mod backfills;
 mod change_feed;

@@ -1,4 +1,4 @@
-//! What belongs to no tenant: dead letters and the database itself.
+//! Reads of data that belongs to no tenant: dead letters and the database itself.
 
 use auth::Permission;
 use model::Instant;

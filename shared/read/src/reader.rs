@@ -9,7 +9,7 @@ use store::{Postgres, TenantConnection, select};
 
 use crate::{Backfills, Result, Runs, Schedules, Slots, Tenants, Timers, Triggers, Workflows};
 
-/// What one caller may see. Every connection it reads with is in the role of the caller's tenant.
+/// Reads on behalf of one caller. Every connection it uses has the role of the caller's tenant.
 #[derive(Clone)]
 pub struct Reader {
     pub(crate) caller: Caller,

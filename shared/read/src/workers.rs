@@ -25,7 +25,7 @@ pub struct Workers {
 pub struct WorkerRecord {
     /// The id that it registered with.
     pub id: WorkerId,
-    /// What it reported about itself, if it did.
+    /// The facts that it reported about itself, if any.
     pub facts: Option<WorkerFacts>,
     /// The time of its last heartbeat, by its own clock.
     pub heartbeat_at: Instant,

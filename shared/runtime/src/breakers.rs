@@ -19,7 +19,7 @@ use crate::{Breakers, Result};
 /// A pause that ends sooner is announced, since the sweep's next tick, or the next wake-up, may come too late for it.
 const ANNOUNCED_AHEAD: TimeDelta = TimeDelta::seconds(120);
 
-/// What changed about breakers in a transaction.
+/// The changes to breakers in a transaction.
 #[derive(Default)]
 pub(crate) struct Changed {
     /// The slots that the limits of tasks have from now on.

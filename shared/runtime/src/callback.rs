@@ -13,7 +13,7 @@ use crate::activate::MAX_DEPTH;
 use crate::template_scope::run_facts;
 use crate::{Result, Runtime};
 
-/// What to do for a callback.
+/// The action of a due callback.
 #[derive(Clone, PartialEq, Debug)]
 pub enum CallbackJob {
     /// It can be performed.
@@ -87,7 +87,7 @@ async fn callback_of(runtime: &Runtime, due: &CallbackDue) -> Result<Option<Call
     Ok(callbacks.get(due.place as usize).cloned())
 }
 
-/// What happened, for templates and for the receiver. The same callback about the same event has the same id.
+/// The event, for templates and for the receiver. The same callback about the same event has the same id.
 fn event(due: &CallbackDue, record: &RunRecord) -> Value {
     let mut event = due.event.clone();
     let name = format!("{:?} {} {}", due.task, due.place, due.event);

@@ -7,7 +7,7 @@ use model::{Changes, ErrorClass, EventKind, Instant, Message, TaskKind};
 use store::DueTimer;
 use tracing::warn;
 
-/// What a transaction changed, in runs that existed and in those that it created.
+/// The changes of a transaction, in existing runs and in those that it created.
 pub(crate) fn committed(changes: &[Changes], created: &[Changes]) {
     if !created.is_empty() {
         counter!("ebbflow_runs_started_total").increment(created.len() as u64);

@@ -15,7 +15,7 @@ pub enum Replayed {
     NoMessage(String),
 }
 
-/// What to do with dead letters.
+/// An action on dead letters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BulkAction {
     /// Publish their messages again.

@@ -1,9 +1,9 @@
-//! What can go wrong when a run is changed.
+//! The errors of changing a run.
 
 use language::inputs::InputProblem;
 use model::{RunId, VersionId};
 
-/// What can go wrong when a run is changed.
+/// An error while changing a run.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// There is no such workflow.
@@ -58,7 +58,7 @@ pub enum Error {
     Unusable {
         /// The version of the definition.
         version: VersionId,
-        /// What is wrong with it.
+        /// A description of the problem.
         why: String,
     },
     /// The transaction that it shared with other commands failed.

@@ -10,7 +10,7 @@ use store::VersionRecord;
 use crate::{Error, Result, Runtime};
 
 /// How many graphs are kept; beyond that the oldest version goes first.
-const KEPT: usize = 1_000;
+const MAX_GRAPHS: usize = 1_000;
 
 #[derive(Default)]
 pub(crate) struct Graphs(Mutex<BTreeMap<VersionId, Arc<Graph>>>);
@@ -29,7 +29,7 @@ impl Graphs {
         let graph = Arc::new(Graph::compile(record.workflow).map_err(unusable)?);
         let mut graphs = self.0.lock().expect("nothing panics while it is held");
         graphs.insert(record.id, graph.clone());
-        if graphs.len() > KEPT {
+        if graphs.len() > MAX_GRAPHS {
             graphs.pop_first();
         }
         Ok(graph)

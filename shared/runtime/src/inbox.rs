@@ -41,7 +41,7 @@ const MAX_BATCH: usize = 200;
 /// The most transactions at a time: while one waits for its commit, the next can be prepared.
 const MAX_CONCURRENT_TURNS: usize = 2;
 
-/// What is settled together with others.
+/// An item that is settled together with others.
 #[derive(Clone)]
 pub(crate) enum Submission {
     /// A command about a run, and the queue whose inline task the caller would run next.
@@ -107,7 +107,7 @@ impl<S: Settle> Waiting<S> {
 pub(crate) trait Settle: Sized + Sync {
     type Submission: Clone + Send + Sync;
     type Outcome: Send;
-    /// What remains to be done once all outcomes are certain.
+    /// The work that remains once all outcomes are certain.
     type After: Send;
 
     /// The run that a submission is about, and whether it creates it.

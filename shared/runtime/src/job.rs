@@ -1,4 +1,4 @@
-//! What a worker receives to execute one attempt.
+//! The job that a worker receives to execute one attempt.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::activate::render;
 use crate::template_scope::{At, scope};
 use crate::{Result, Runtime};
 
-/// What a worker needs to execute one attempt.
+/// Everything that a worker needs to execute one attempt.
 #[derive(Clone, Debug)]
 pub struct Brief {
     /// The tenant that the run belongs to.
@@ -27,7 +27,7 @@ pub struct Brief {
     pub document: Value,
 }
 
-/// What to do for a dispatched task.
+/// The action for a dispatched task.
 #[derive(Clone, Debug)]
 pub enum Job {
     /// It can be executed.
@@ -115,7 +115,7 @@ async fn add_surroundings(
     Ok(())
 }
 
-/// What a program may want to know beyond what templates can name.
+/// Facts for programs beyond the names available to templates.
 #[derive(Clone, Debug)]
 pub struct Surroundings<'s> {
     /// The name of its tenant.

@@ -36,7 +36,7 @@ pub struct Wanted {
     pub tenant: TenantId,
     /// The queue that it serves.
     pub queue: String,
-    /// What it can run.
+    /// The tasks that it can run.
     pub abilities: Abilities,
     /// Whether it may execute the tasks of a workflow.
     pub may_execute: Arc<dyn Fn(&str) -> bool + Send + Sync>,

@@ -78,7 +78,7 @@ pub use store::{
     TriggerPause,
 };
 
-/// What a function needs to change runs: the store, the bus and a clock.
+/// Everything that a function needs to change runs: the store, the bus and a clock.
 pub struct Runtime {
     store: Arc<dyn Store>,
     bus: Arc<dyn Bus>,
@@ -95,7 +95,7 @@ pub struct Runtime {
     liveness: Liveness,
 }
 
-/// What an installation decides about its runtime.
+/// The settings of an installation's runtime.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Settings {
     /// The maximum number of unfinished runs of a tenant, beyond which none is started, whatever its origin; none for no limit.

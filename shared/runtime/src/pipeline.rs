@@ -66,7 +66,7 @@ impl<'s> Creation<'s> {
     }
 }
 
-/// What a committed transaction wrote, and what follows.
+/// The rows that a committed transaction wrote, and the steps that follow.
 #[derive(Default)]
 pub(crate) struct Written {
     /// One for each command, in order.

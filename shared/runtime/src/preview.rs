@@ -1,4 +1,4 @@
-//! What templates of a run give, for people: nothing is read or changed here, and secrets are masked.
+//! Previews of a run's templates for people. Nothing is read or changed here, and secrets are masked.
 
 use std::collections::BTreeMap;
 
@@ -33,11 +33,11 @@ pub fn used_outputs(graph: &Graph, task: Option<TaskIndex>, config: &Value) -> V
     visible
 }
 
-/// What templates of a run can name, with the outputs that were read for it.
+/// The names available to the templates of a run, with the outputs that were read for them.
 pub struct TemplateNames(Scope);
 
 impl TemplateNames {
-    /// What templates of one task can name, or where none is named, those of any task.
+    /// The names available to the templates of one task or, without a task, to those of any task.
     pub fn new(
         record: &RunRecord,
         graph: &Graph,

@@ -79,7 +79,7 @@ pub(crate) struct At {
     pub(crate) attempt: u32,
 }
 
-/// What a task's templates can name.
+/// The names available to a task's templates.
 pub(crate) fn scope(graph: &Graph, run: &Run, at: At, context: &Context, item: Option<Value>) -> Scope {
     let outputs =
         context.outputs.iter().map(|(task, output)| (graph.spec(*task).name.clone(), output.clone()));
@@ -94,7 +94,7 @@ pub(crate) fn scope(graph: &Graph, run: &Run, at: At, context: &Context, item: O
     }
 }
 
-/// What templates can see of a run.
+/// The facts about a run that templates can use.
 pub(crate) fn run_facts(run: &Run, facts: &Facts) -> RunFacts {
     RunFacts {
         id: run.id.to_string(),

@@ -21,7 +21,7 @@ pub struct Tenants<'r> {
     runtime: &'r Runtime,
 }
 
-/// What to change about a tenant; fields that are none stay as they are.
+/// Changes to a tenant; fields that are none stay as they are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct TenantChange {
     /// The turns it takes in each round of a wait queue, from 1 to 1,000.

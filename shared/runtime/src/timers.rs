@@ -14,7 +14,7 @@ use crate::publish;
 use crate::publish::Pending;
 use crate::{Result, Runtime, Settled};
 
-/// What became of timers that were due.
+/// The outcome of timers that were due.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Fired {
     /// How many were found.

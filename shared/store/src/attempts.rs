@@ -55,6 +55,6 @@ pub trait Attempts: Send + Sync {
     /// Adds a report to the progress of an attempt. One about a deleted run changes nothing.
     async fn report_progress(&self, key: TaskKey, report: &ProgressReport) -> Result<()>;
 
-    /// What the attempts at a task reported, oldest attempt first.
+    /// The progress of the attempts at a task, oldest attempt first.
     async fn progress(&self, key: TaskKey) -> Result<Vec<Progress>>;
 }

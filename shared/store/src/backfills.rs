@@ -159,7 +159,7 @@ impl DateStep {
     }
 }
 
-/// What a backfill could do next, as of one moment.
+/// The possible next steps of a backfill at one moment.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct BackfillTurn {
     /// How many of its runs are active.
@@ -206,7 +206,7 @@ pub trait Backfills: Send + Sync {
     /// Writes a backfill over the revision it was read at. Returns whether it still had that revision.
     async fn save_backfill(&self, record: &BackfillRecord) -> Result<bool>;
 
-    /// What a backfill could do next, as of one moment, with at most `limit` dates of each kind.
+    /// The possible next steps of a backfill at one moment, with at most `limit` dates of each kind.
     async fn backfill_turn(&self, id: BackfillId, limit: u32) -> Result<BackfillTurn>;
 
     /// Moves a date on from a step. Returns whether it was at that step.

@@ -12,7 +12,7 @@ pub trait Breakers: Send + Sync {
     async fn breakers(&self, keys: &[BreakerKey]) -> Result<Vec<Breaker>>;
 }
 
-/// What a transaction reads and writes about breakers, for the engine to decide on.
+/// Reads and writes of breakers in a transaction; the engine decides.
 #[async_trait]
 pub trait TransactionBreakers: Send {
     /// Locks breakers, by id. They come after runs and before limits in the order of locks.

@@ -86,7 +86,7 @@ impl<T> Numbered<T> {
         }
     }
 
-    /// What was collected; `cut` where chunks were left unread.
+    /// Returns the collected items; `cut` if chunks were left unread.
     pub(crate) fn into_bounded(self, cut: bool) -> Bounded<(i64, T)> {
         Bounded { items: self.items, cut: cut || self.cut }
     }

@@ -1,6 +1,6 @@
-//! What can go wrong in the store.
+//! The errors of the store.
 
-/// What can go wrong in the store.
+/// An error of the store.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A row was changed by someone else in between: the decision must be made again on what is true now.
@@ -22,7 +22,7 @@ pub enum Error {
     Unreadable {
         /// The kind of value.
         what: &'static str,
-        /// What is wrong with it.
+        /// A description of the problem.
         why: String,
     },
 }

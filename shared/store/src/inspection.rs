@@ -22,7 +22,7 @@ pub(crate) const MAX_COUNTED: u32 = 1_000;
 /// The number of unfinished runs that one call inspects.
 pub(crate) const PAGE_SIZE: u32 = 50;
 
-/// What an inspection can find.
+/// A fault that an inspection can find.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Fault {
     /// Timers are due and nothing fires them.

@@ -18,7 +18,7 @@ pub const ANY_QUEUE: &str = "any";
 pub struct Load {
     /// How many unfinished runs are in each state.
     pub runs: Vec<(RunState, u32)>,
-    /// What each known tenant has under way, by name.
+    /// The active runs and tasks of each known tenant, by name.
     pub tenants: Vec<TenantLoad>,
     /// When the oldest message that is not published was committed.
     pub unsent: Option<Instant>,
@@ -72,7 +72,7 @@ pub struct Pool {
     pub most: u32,
 }
 
-/// What a store reports for metrics.
+/// The values that a store reports for metrics.
 #[async_trait]
 pub trait Measured: Send + Sync {
     /// How much there is of everything, in one statement that reads nothing that has ended.

@@ -1,14 +1,14 @@
-//! What the sweep asks for.
+//! The requests of the sweep.
 
 use async_trait::async_trait;
 use model::{Instant, RunId};
 
 use crate::{Agenda, Result};
 
-/// What the sweep asks for.
+/// The requests of the sweep.
 #[async_trait]
 pub trait Maintenance: Send + Sync {
-    /// What is due and when the next thing will be, in one statement: an idle tick costs this and no more.
+    /// Everything that is due, and the next due instant, in one statement: an idle tick costs this and no more.
     async fn agenda(&self, now: Instant) -> Result<Agenda>;
 
     /// Runs that are due for a recheck, the longest overdue first.

@@ -1,4 +1,4 @@
-//! What every store does to rows before it writes them, so that all of them hold the same.
+//! The normalization of rows before they are written, so that all stores contain the same.
 //!
 //! Instances' clocks differ by milliseconds: a time that would lie before the one it follows is written as
 //! that one, since refusing it would leave a run stuck. Texts lose their NUL characters, which Postgres
@@ -43,7 +43,7 @@ pub fn label(label: &str) -> Cow<'_, str> {
     Cow::Owned(beginning + &hash)
 }
 
-/// What a run with these labels is found by: each as `name=value`.
+/// The search keys of a run with these labels, each as `name=value`.
 pub(crate) fn labels(labels: &Map<String, Value>) -> BTreeSet<String> {
     let pair = |(name, value): (&String, &Value)| {
         let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
@@ -98,7 +98,7 @@ pub(crate) fn attempt(attempt: &AttemptRecord) -> AttemptRecord {
     }
 }
 
-/// What a run was created with, as it can be kept.
+/// The facts that a run was created with, in storable form.
 pub(crate) fn facts(facts: &Facts) -> Facts {
     Facts {
         trigger_kind: text(&facts.trigger_kind).into_owned(),

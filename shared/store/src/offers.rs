@@ -24,7 +24,7 @@ pub struct OfferedTask {
 /// Dispatched tasks of remote queues, for workers that may take them.
 #[async_trait]
 pub trait Offers: Send + Sync {
-    /// What is offered in a queue of a tenant: each group once, however many offers it has.
+    /// The groups with offers in a queue of a tenant, each once, however many offers it has.
     async fn offer_groups(&self, tenant: TenantId, queue: &str) -> Result<Vec<OfferGroup>>;
 
     /// The first offers of each of these groups by rank, at most `limit` of each, without those that are reserved at `now`.

@@ -1,4 +1,4 @@
-//! What goes into the store and comes out of it, besides the rows of `model` that decisions are made on.
+//! Records that the store reads and writes, besides the rows of `model` on which decisions are based.
 
 mod definitions;
 mod runs;
@@ -18,14 +18,14 @@ pub use runs::*;
 pub use slots::*;
 pub use workers::*;
 
-/// What a run was created with. It never changes.
+/// The facts that a run was created with. They never change.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Facts {
     /// Its inputs, checked and complete.
     pub inputs: Map<String, Value>,
     /// Labels to find it by.
     pub labels: Map<String, Value>,
-    /// What started it: `api`, `message`, `schedule`, …
+    /// The origin of the run: `api`, `message`, `schedule`, …
     pub trigger_kind: String,
     /// Who or what started it.
     pub trigger_by: String,
@@ -38,7 +38,7 @@ pub struct Facts {
 /// The values that templates of a run are rendered from.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Context {
-    /// What the run was created with.
+    /// The facts that the run was created with.
     pub facts: Facts,
     /// The outputs of the requested tasks, of those that have one.
     pub outputs: BTreeMap<TaskIndex, Value>,
@@ -47,7 +47,7 @@ pub struct Context {
 /// A run to be created: its facts, and its first rows as a decision left them.
 #[derive(Clone, PartialEq, Debug)]
 pub struct NewRunRecord {
-    /// What it is created with.
+    /// The facts that it is created with.
     pub facts: Facts,
     /// All its rows; every task of the run is among them.
     pub changes: Changes,
@@ -115,7 +115,7 @@ pub struct Unsent {
 pub struct RunRecord {
     /// The run's own row.
     pub run: Run,
-    /// What it was created with.
+    /// The facts that it was created with.
     pub facts: Facts,
     /// Its version's number within the workflow.
     pub version_number: i32,
@@ -198,7 +198,7 @@ pub struct LogLine {
     pub line: String,
 }
 
-/// What is due, and when the next things are.
+/// Everything that is due, and the next due instants.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Agenda {
     /// When the first timer is due, or was.

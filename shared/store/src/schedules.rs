@@ -16,7 +16,7 @@ pub struct ScheduleRecord {
     pub schedule: Schedule,
     /// The instant up to which all instants have their run, or were decided to have none.
     pub decided_until: Instant,
-    /// What a person decided about the instants missed until then.
+    /// The decision of a person about the instants missed until then.
     pub owed: Option<(Catchup, Instant)>,
     /// When the sweep evaluates it next; none while it is paused, and after its last instant.
     pub due_at: Option<Instant>,

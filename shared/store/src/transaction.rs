@@ -70,7 +70,7 @@ pub trait Transaction: TransactionSlots + TransactionBreakers + TransactionTrigg
     /// Whether retention has deleted the outputs of a run that ended.
     async fn has_forgotten_outputs(&mut self, run: &Run) -> Result<bool>;
 
-    /// What the rows of a locked run add up to.
+    /// The totals of the rows of a locked run.
     async fn audit(&mut self, run: RunId) -> Result<Audit>;
 
     /// The payload of a signal that was sent to a run before a task waited for it.
@@ -91,7 +91,7 @@ pub trait Transaction: TransactionSlots + TransactionBreakers + TransactionTrigg
     async fn commit(self: Box<Self>) -> Result<Option<Unsent>>;
 }
 
-/// What a transaction reads and writes about slots, for the engine to decide on.
+/// Reads and writes of slots in a transaction; the engine decides.
 #[async_trait]
 pub trait TransactionSlots: Send {
     /// Reads rows that an admission needs. Limits are locked after runs: call it once everything else was read.
@@ -105,7 +105,7 @@ pub trait TransactionSlots: Send {
     async fn count_slots(&mut self) -> Result<Option<SlotRows>>;
 }
 
-/// What a transaction writes about triggers.
+/// Writes about triggers in a transaction.
 #[async_trait]
 pub trait TransactionTriggers: Send {
     /// Records an event that a trigger received. Returns whether it is new: of several transactions that record it at the

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use accounts::Accounts;
 use auth::PushAuth;
 use bus::Bus;
 use engine::Command;
-use host::App;
+use host::{App, Connected};
 use language::{Definition, FileKind};
 use model::message::TaskResult;
 use model::{Clock, Event, Instant, RunId, TaskIndex, TenantId, VersionId, Workflow};
@@ -94,11 +95,30 @@ impl<B: Bus + Clone + 'static, C: Clock + Clone + 'static> World<B, C> {
 
     /// Another process on the same state and bus: it has connections of its own, and its own time.
     pub async fn process(&self, clock: impl Clock + 'static) -> Arc<Runtime> {
+        self.process_with(self.bus.clone(), clock, 4).await
+    }
+
+    /// Another process on the same state, with a bus, a time and a number of connections of its own.
+    pub async fn process_with(
+        &self,
+        bus: impl Bus + 'static,
+        clock: impl Clock + 'static,
+        connections: u32,
+    ) -> Arc<Runtime> {
         let store: Arc<dyn Store> = match &self.postgres {
-            Some((_, database)) => Arc::new(connect(database, 4).await),
+            Some((_, database)) => Arc::new(connect(database, connections).await),
             None => self.store().clone(),
         };
-        Arc::new(Runtime::new(store, Arc::new(self.bus.clone()), Arc::new(clock)))
+        Arc::new(Runtime::new(store, Arc::new(bus), Arc::new(clock)))
+    }
+
+    /// What an API stands on.
+    ///
+    /// # Panics
+    /// If the world is in memory.
+    pub fn connected(&self, push: PushAuth) -> Connected {
+        let (database, accounts) = (read::Database::new(self.postgres()), Accounts::new(self.postgres()));
+        Connected { app: self.app(push), database, accounts }
     }
 
     /// The host of a function.

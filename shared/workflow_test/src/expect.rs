@@ -7,7 +7,7 @@ use model::{RunState, TaskState};
 
 use crate::fixtures::Fixtures;
 
-/// What is expected of a run.
+/// The expectations of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct Expect {
     pub(crate) state: (Position, RunState),

@@ -154,7 +154,7 @@ impl Office {
         let grants = ROLES.iter().flat_map(|role| reaches.map(|reach| format!("{role}:{reach}")));
         // Anyone's grants are named by their groups: `group:viewer:acme` has `viewer:acme`.
         let entries = grants.map(|grant| (format!("group:{grant}").parse().unwrap(), grant.parse().unwrap()));
-        let verifier = Verifier::new([ISSUER.url()], "api", Keys::fixed(&ISSUER.jwks()));
+        let verifier = ISSUER.verifier("api");
         let trusted = TrustedIssuer { verifier, group_claim: Some("groups".into()) };
         api.access = Access::new(Authenticator::new([trusted]), Policy::new(entries));
         api.pages_open = false;
@@ -272,15 +272,15 @@ async fn each_role_sees_what_its_row_says_and_nothing_else() {
         for (role, everywhere) in ROLES.into_iter().flat_map(|role| [(role, false), (role, true)]) {
             let grant = format!("{role}:{}", if everywhere { "*" } else { "acme" });
             let (status, headers, page) = office.ask(row, &[&grant], Some("acme")).await;
-            let told = format!("{} {} as {grant}: {status}", row.method, row.template);
+            let case = format!("{} {} as {grant}: {status}", row.method, row.template);
             if row.allows(role, everywhere) {
-                assert!(status != StatusCode::FORBIDDEN && !status.is_server_error(), "{told}");
-                assert!(row.method == "POST" || status == StatusCode::OK, "{told} {page}");
+                assert!(status != StatusCode::FORBIDDEN && !status.is_server_error(), "{case}");
+                assert!(row.method == "POST" || status == StatusCode::OK, "{case} {page}");
             } else {
-                assert!(is_refused(row, status, &headers), "{told} {page}");
+                assert!(is_refused(row, status, &headers), "{case} {page}");
                 // Somebody who may read is shown the form again, with what it is about.
                 let reads = role != "worker" && role != "partner";
-                assert!(reads || !page.contains(HIDDEN), "{told} {page}");
+                assert!(reads || !page.contains(HIDDEN), "{case} {page}");
             }
         }
     }
@@ -295,10 +295,10 @@ async fn what_a_role_sees_in_one_tenant_it_does_not_see_in_another() {
             let (status, ..) = office.ask(row, &[&grant], Some("acme")).await;
             assert_eq!(status, StatusCode::FORBIDDEN, "{} {} as {grant}", row.method, row.template);
             let (status, headers, page) = office.ask(row, &[&grant], None).await;
-            let told = format!("{} {} as {grant}: {status} {page}", row.method, row.template);
-            assert!(!page.contains(HIDDEN), "{told}");
+            let case = format!("{} {} as {grant}: {status} {page}", row.method, row.template);
+            assert!(!page.contains(HIDDEN), "{case}");
             if row.names && row.allows(role, false) {
-                assert!(status == StatusCode::NOT_FOUND || is_refused(row, status, &headers), "{told}");
+                assert!(status == StatusCode::NOT_FOUND || is_refused(row, status, &headers), "{case}");
             }
         }
     }

@@ -63,7 +63,7 @@ impl Browser {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let provider = format!("http://{}", listener.local_addr().unwrap());
         tokio::spawn(async move { axum::serve(listener, router).await });
-        let verifier = Verifier::new([ISSUER.url()], "client", Keys::fixed(&ISSUER.jwks()));
+        let verifier = ISSUER.verifier("client");
         let sign_in = SignIn::new(Provider {
             authorize_url: "https://issuer.test/authorize".into(),
             token_url: format!("{provider}/token"),
@@ -259,8 +259,8 @@ async fn what_a_request_claims_of_its_way_here_changes_nothing() {
     let led = browser.send("GET", "/sign-in/start", &claims, "").await;
     assert!(led.location().starts_with("https://issuer.test/authorize?"), "{}", led.location());
     let page = browser.send("GET", "/sign-in", &claims, "").await;
-    for told in [led.location(), &page.page] {
-        assert!(!told.contains("evil") && !told.contains("gopher"), "{told}");
+    for shown in [led.location(), &page.page] {
+        assert!(!shown.contains("evil") && !shown.contains("gopher"), "{shown}");
     }
     let refused = browser.send("GET", "/runs", &claims, "").await;
     assert!(refused.location().starts_with("/sign-in?to="), "{}", refused.location());

@@ -61,7 +61,7 @@ fn bench(refuse: fn(u32) -> Option<SinkError>) -> Bench {
 }
 
 impl Bench {
-    async fn say(&self, text: &str) {
+    async fn write(&self, text: &str) {
         self.log.line(Stream::Stdout, Level::Info, text).await;
     }
 
@@ -88,7 +88,7 @@ fn away() -> Option<SinkError> {
 async fn a_hundred_lines_are_stored_at_once() {
     let mut bench = bench(never);
     for number in 0..250 {
-        bench.say(&number.to_string()).await;
+        bench.write(&number.to_string()).await;
     }
     for first in [0, 100] {
         let chunk = bench.chunks.recv().await.unwrap();
@@ -103,10 +103,10 @@ async fn a_hundred_lines_are_stored_at_once() {
 #[tokio::test]
 async fn a_single_line_waits_a_moment_for_others() {
     let mut bench = bench(never);
-    bench.say("one").await;
+    bench.write("one").await;
     run_others().await;
     bench.clock.advance(Duration::milliseconds(249));
-    bench.say("two").await;
+    bench.write("two").await;
     run_others().await;
     assert!(bench.chunks.try_recv().is_err());
     bench.clock.advance(Duration::milliseconds(1));
@@ -119,11 +119,11 @@ async fn a_single_line_waits_a_moment_for_others() {
 #[tokio::test]
 async fn a_chunk_that_was_not_stored_is_retried_unchanged() {
     let mut bench = bench(|tries| (tries < 2).then(away).flatten());
-    bench.say("one").await;
+    bench.write("one").await;
     run_others().await;
     bench.clock.advance(Duration::milliseconds(250));
     run_others().await;
-    bench.say("two").await;
+    bench.write("two").await;
     bench.clock.advance(Duration::milliseconds(250));
     run_others().await;
     bench.clock.advance(Duration::milliseconds(250));
@@ -137,16 +137,16 @@ async fn a_chunk_that_can_never_be_stored_does_not_block_the_next() {
     let refuse = |tries| (tries == 0).then(|| SinkError::Refused("no".into()));
     let mut bench = bench(refuse);
     for _ in 0..100 {
-        bench.say("refused").await;
+        bench.write("refused").await;
     }
-    bench.say("kept").await;
+    bench.write("kept").await;
     assert_eq!(bench.stored().await, [(100, "kept".to_owned())]);
 }
 
 #[tokio::test]
 async fn an_unavailable_store_does_not_keep_an_attempt_from_ending() {
     let mut bench = bench(|_| away());
-    bench.say("lost").await;
+    bench.write("lost").await;
     let log = bench.log.clone();
     let finishing = tokio::spawn(async move { log.finish().await });
     run_others().await;
@@ -165,15 +165,15 @@ async fn a_writer_waits_while_too_many_lines_are_not_stored() {
     let closed = bench.sink.open.acquire().await.unwrap();
     // One chunk is being stored, and the maximum number of lines waits behind it.
     for _ in 0..100 {
-        bench.say("x").await;
+        bench.write("x").await;
     }
     run_others().await;
     for _ in 0..Log::MAX_WAITING_LINES {
-        bench.say("x").await;
+        bench.write("x").await;
     }
-    assert!(bench.say("one too many").now_or_never().is_none());
+    assert!(bench.write("one too many").now_or_never().is_none());
     drop(closed);
-    bench.say("now there is room").await;
+    bench.write("now there is room").await;
 }
 
 #[tokio::test]
@@ -181,9 +181,9 @@ async fn a_log_that_is_too_long_is_truncated_with_one_line_that_says_so() {
     let mut bench = bench(never);
     let mebibyte = "x".repeat(1024 * 1024 - 1);
     for _ in 0..13 {
-        bench.say(&mebibyte).await;
+        bench.write(&mebibyte).await;
     }
-    bench.say("short").await;
+    bench.write("short").await;
     let lines = bench.stored().await;
     assert_eq!(lines.len(), 11);
     assert_eq!(lines[10].1, "the log was cut here: an attempt may write at most 10 MiB and 100000 lines");
@@ -193,7 +193,7 @@ async fn a_log_that_is_too_long_is_truncated_with_one_line_that_says_so() {
 async fn a_log_of_too_many_empty_lines_is_truncated_too() {
     let mut bench = bench(never);
     for _ in 0..Log::MAX_LINES + 5_000 {
-        bench.say("").await;
+        bench.write("").await;
     }
     let lines = bench.stored().await;
     assert_eq!(lines.len(), Log::MAX_LINES + 1);
@@ -209,8 +209,8 @@ async fn secrets_are_masked_the_longest_first_and_line_by_line() {
         "hunter2".to_owned(),
         "{\nprivate-key\n}".to_owned(),
     ]);
-    bench.say("a hunter2 and a hunter").await;
-    bench.say("{ private-key }\0").await;
+    bench.write("a hunter2 and a hunter").await;
+    bench.write("{ private-key }\0").await;
     let lines: Vec<_> = bench.stored().await.into_iter().map(|(_, line)| line).collect();
     assert_eq!(lines, ["a *** and a ***", "{ *** }\u{fffd}"]);
 }

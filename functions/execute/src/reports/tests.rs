@@ -9,12 +9,12 @@ use super::*;
 use crate::task_runners::tests::job;
 
 /// A sink that reports each write to the test, and fails the first ones.
-struct Told {
+struct Received {
     writes: mpsc::UnboundedSender<String>,
     failures: Mutex<Vec<SinkError>>,
 }
 
-impl Told {
+impl Received {
     fn write(&self, what: String) -> Result<(), SinkError> {
         match self.failures.lock().unwrap().pop() {
             Some(error) => {
@@ -30,7 +30,7 @@ impl Told {
 }
 
 #[async_trait]
-impl AttemptSink for Told {
+impl AttemptSink for Received {
     async fn append_log(&self, _: u32, _: &[LogLine]) -> Result<(), SinkError> {
         Ok(())
     }
@@ -51,7 +51,7 @@ impl AttemptSink for Told {
 fn open(failures: Vec<SinkError>) -> (Reports, ManualClock, mpsc::UnboundedReceiver<String>) {
     let (writes, written) = mpsc::unbounded_channel();
     let clock = ManualClock::at("2026-01-01T00:00:00Z");
-    let sink = Told { writes, failures: Mutex::new(failures) };
+    let sink = Received { writes, failures: Mutex::new(failures) };
     let log = Log::open(Arc::new(sink), Arc::new(clock.clone()), &job("noop", Value::Null));
     (log.reports(), clock, written)
 }

@@ -11,7 +11,7 @@ const OUTER: &str = "{name: outer, tasks: [{name: a, type: workflow, config: {wo
 const INNER: &str = "{name: inner, tasks: [{name: b, type: sleep, config: {duration: 1h}}]}";
 const FOLLOWING: &str = "
 name: following
-triggers: [{name: after, workflow: inner, state: finished}, {name: told, event: told}]
+triggers: [{name: after, workflow: inner, state: finished}, {name: noted, event: noted}]
 tasks: [{name: b, type: sleep, config: {duration: 1h}}]
 ";
 
@@ -71,12 +71,12 @@ async fn a_message_beyond_the_quota_becomes_a_dead_letter_and_holds_up_no_other(
 #[tokio::test]
 async fn an_event_beyond_the_quota_waits_as_a_dead_letter_and_its_copy_needs_no_room() {
     let (world, app) = limited(1).await;
-    let told =
-        |id: &str| json!({"specversion": "1.0", "id": id, "source": "//x", "type": "told", "data": {}});
-    assert_eq!(events::send(&app, &told("1")).await, StatusCode::NO_CONTENT);
-    assert_eq!(events::send(&app, &told("1")).await, StatusCode::NO_CONTENT);
+    let noted =
+        |id: &str| json!({"specversion": "1.0", "id": id, "source": "//x", "type": "noted", "data": {}});
+    assert_eq!(events::send(&app, &noted("1")).await, StatusCode::NO_CONTENT);
+    assert_eq!(events::send(&app, &noted("1")).await, StatusCode::NO_CONTENT);
     assert_eq!((world.runs("following").await.len(), reasons(&app).await.len()), (1, 0));
-    assert_eq!(events::send(&app, &told("2")).await, StatusCode::NO_CONTENT);
+    assert_eq!(events::send(&app, &noted("2")).await, StatusCode::NO_CONTENT);
     let reasons = reasons(&app).await;
     assert!(reasons.len() == 1 && reasons[0].contains("EBB_QUOTA_RUNS"), "{reasons:?}");
     let refused = replay(&world, &app).await;

@@ -2,11 +2,12 @@
 
 use std::sync::{Arc, Mutex};
 
+use api::Links;
 use api::access::{Access, Rates};
-use api::{Feed, Links};
 use auth::{Authenticator, Policy};
 use aws_lc_rs::hmac;
 use chrono::TimeDelta;
+use host::Connected;
 use runtime::Settings;
 use testkit::ManualClock;
 
@@ -56,20 +57,10 @@ impl Partner {
         let partner = Self::new().await;
         let world = World::on_postgres(SilentBus, partner.clock.clone()).await;
         let world = world.with(Settings { run_quota, ..Settings::default() });
-        let database = read::Database::new(world.postgres());
-        let accounts = accounts::Accounts::new(world.postgres());
         let app = app_of(&world, &[HOOKED, HELLO]).await;
         let access = Access::new(Authenticator::new([]), Policy::read("").unwrap()).with_rates(rates);
-        let api = Api {
-            app: app.clone(),
-            database,
-            accounts,
-            access,
-            links: Links::local("http://localhost"),
-            pages_open: false,
-            feed: Feed::default(),
-            secrets: Secrets::default(),
-        };
+        let connected = Connected { app: app.clone(), ..world.connected(PushAuth::None) };
+        let api = Api::new(connected, access, Links::local("http://localhost"));
         Self { app, api: Some(api), _world: Some(world), ..partner }
     }
 
@@ -170,7 +161,7 @@ async fn an_unsigned_body_or_timestamp_is_refused() {
 async fn a_role_neither_replaces_a_signature_nor_takes_it_away() {
     let issuer = auth::Issuer::generate("https://issuer.test");
     let mut partner = Partner::bounded(Rates::default(), None).await;
-    let verifier = auth::Verifier::new([issuer.url()], "api", auth::Keys::fixed(&issuer.jwks()));
+    let verifier = issuer.verifier("api");
     let roles = ["viewer", "operator", "author", "admin", "worker", "partner"];
     let policy = roles.map(|role| format!("{role}@example.com={role}:*")).join(", ");
     let access = Access::new(Authenticator::new([verifier.into()]), Policy::read(&policy).unwrap());
@@ -317,9 +308,9 @@ async fn without_the_secret_nobody_learns_whether_a_webhook_exists() {
         let json: Value = serde_json::from_str(&body).unwrap();
         let vary = ["request_id", "timestamp"].map(|field| json[field].as_str().unwrap().to_owned());
         let body = vary.iter().fold(body, |body, part| body.replace(part, ""));
-        let (told, taken): (Vec<String>, Vec<String>) =
+        let (logged, taken): (Vec<String>, Vec<String>) =
             steps.take().into_iter().partition(|step| step.contains("webhook_unusable"));
-        ((status, headers, body, taken), !told.is_empty())
+        ((status, headers, body, taken), !logged.is_empty())
     };
     let now = partner.clock.now().timestamp().to_string();
     let wrong = format!("v1={}", "00".repeat(32));
@@ -341,9 +332,9 @@ async fn without_the_secret_nobody_learns_whether_a_webhook_exists() {
     for readable in [true, false] {
         for headers in cases {
             for (paths, statements) in [(of_default, 1), (of_tenants, 2)] {
-                let (expected, told) = ask(paths[0], headers).await;
+                let (expected, logged) = ask(paths[0], headers).await;
                 assert_eq!(expected.0, 401, "{headers:?}: {expected:?}");
-                assert_eq!(told, !readable, "the operator learns of a secret that cannot be read");
+                assert_eq!(logged, !readable, "the operator learns of a secret that cannot be read");
                 let count = |target: &str| expected.3.iter().filter(|step| step.starts_with(target)).count();
                 assert_eq!(
                     (count("sqlx::query"), count("ebbflow_host::secrets")),

@@ -8,7 +8,7 @@ use host::Problem;
 use super::forbidden;
 use crate::{Api, Caller};
 
-/// What a request was authenticated with: its headers, or nothing for the person at this machine.
+/// The credentials of a request: its headers, or none for the person at this machine.
 #[derive(Clone, Debug)]
 pub struct Credentials(Option<Arc<HeaderMap>>);
 

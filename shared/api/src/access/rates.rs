@@ -36,7 +36,7 @@ enum Who {
     Tenant(TenantId),
 }
 
-/// What is left to ask, as it was at an instant.
+/// The remaining number of requests at an instant.
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
     left: f64,
@@ -44,7 +44,7 @@ struct Bucket {
 }
 
 impl Bucket {
-    /// What is left now.
+    /// The remaining number of requests now.
     fn refilled(self, rate: f64, now: Instant) -> f64 {
         let seconds = (now - self.at).num_milliseconds().max(0) as f64 / 1000.0;
         (self.left + seconds * rate).min(rate * BURST_SECONDS)

@@ -1,4 +1,4 @@
-//! What a definition reaches beyond its own workflow.
+//! The resources that a definition uses beyond its own workflow.
 //!
 //! A run acts as its workflow, not as the person who starts it. So a caller who makes a version active needs the permissions
 //! for every workflow that it starts, waits for or follows, and for all workflows of the tenant if it has a global task.
@@ -17,7 +17,7 @@ struct Target<'a> {
     by: String,
     /// The other workflow's name, or a template of it.
     workflow: &'a str,
-    /// What the definition does with it.
+    /// The way in which the definition uses it.
     needs: &'static [Permission],
 }
 
@@ -85,7 +85,7 @@ fn targets(workflow: &Workflow) -> Vec<Target<'_>> {
     found
 }
 
-/// What a task names, under the name of the task that people see.
+/// The resources that a task names, under the name of the task that people see.
 fn targets_of_task<'a>(task: &'a TaskSpec, name: &str) -> Vec<Target<'a>> {
     let by = format!("task `{name}`");
     let mut found = called(&task.callbacks, format!("a callback of {by}"));

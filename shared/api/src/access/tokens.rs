@@ -29,7 +29,7 @@ const MAX_NAME: usize = 100;
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TokenBody {
-    /// What it is for. Events and audit entries name it.
+    /// The purpose of the token. Events and audit entries name it.
     pub name: String,
     /// The role of its bearer.
     pub role: String,
@@ -50,7 +50,7 @@ pub struct TokenView {
     /// The id of the token.
     #[schemars(with = "crate::openapi::shapes::Id")]
     pub id: Uuid,
-    /// What it is for.
+    /// The purpose of the token.
     pub name: String,
     /// The role of its bearer.
     pub role: String,

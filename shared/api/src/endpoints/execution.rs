@@ -62,8 +62,8 @@ pub(super) fn rows() -> Vec<Row> {
             .needs(Work, On::Some)
             .docs(
                 "Report progress",
-                "Records the share of an attempt's work that is done and values of its metrics. What is left out \
-                 stays as it was.",
+                "Records the share of an attempt's work that is done and values of its metrics. Omitted values \
+                 stay unchanged.",
             ),
         post("/execution/{id}/{task}/{attempt}/complete", execution::post_complete)
             .attempt_step()

@@ -1,4 +1,4 @@
-//! What starts runs without a request: schedules, backfills, triggers, timers.
+//! Endpoints for everything that starts runs without a request: schedules, backfills, triggers, timers.
 
 use auth::Permission::{Operate, Read};
 

@@ -1,4 +1,4 @@
-//! What a remote worker reports about an attempt that it holds.
+//! The reports of remote workers about attempts that they hold.
 //!
 //! Most reports come first to the process that gave the attempt away: it knows the task, and settles the report without reading
 //! anything, on condition that the worker still holds the attempt. Otherwise the task is read. A worker that received no response

@@ -60,7 +60,7 @@ struct Lease {
     registration: Arc<Registration>,
 }
 
-/// What one try to lease found.
+/// The result of one try to lease.
 #[derive(Default)]
 struct Found {
     items: Vec<Prepared>,
@@ -69,7 +69,7 @@ struct Found {
     retry_after: Option<u64>,
 }
 
-/// What a worker is given if it gets an attempt.
+/// The data that a worker receives with an attempt.
 struct Prepared {
     key: TaskKey,
     view: LeasedView,
@@ -154,7 +154,7 @@ impl Lease {
         })
     }
 
-    /// What the worker is given with an attempt; none if the attempt cannot be executed.
+    /// The data that the worker receives with an attempt; none if the attempt cannot be executed.
     async fn prepare(&self, offered: OfferedTask) -> Result<Option<Prepared>, Problem> {
         let OfferedTask { key, attempt, workflow, version, child } = offered;
         let runtime = &self.api.app.runtime;

@@ -1,4 +1,4 @@
-//! What a remote worker reports about how far an attempt has come.
+//! The progress of attempts, as remote workers report it.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ pub struct DoneBody {
     /// From 0 to 1.
     #[schemars(range(min = 0, max = 1))]
     pub fraction: f64,
-    /// What the attempt is doing, for people; 200 characters are kept.
+    /// A description of the current activity, for people; 200 characters are kept.
     #[serde(default)]
     pub message: Option<String>,
 }

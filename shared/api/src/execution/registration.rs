@@ -1,4 +1,4 @@
-//! What a worker reports about itself when it asks for work.
+//! The facts that a worker reports about itself when it asks for work.
 
 use std::sync::Arc;
 

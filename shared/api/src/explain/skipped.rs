@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{Explained, Story, fan_out, words};
 
-/// What a switch chose.
+/// The choice of a switch.
 pub(super) struct Choice<'a> {
     next: &'a [String],
     default: bool,

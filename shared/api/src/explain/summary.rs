@@ -65,7 +65,7 @@ fn in_progress(story: &Story<'_>) -> String {
     summary
 }
 
-/// What the run waits for now.
+/// Describes what the run waits for now.
 fn open(story: &Story<'_>) -> String {
     let busy = story.in_state(|state| !state.is_final() && state != TaskState::Pending);
     let pending = story.in_state(|state| state == TaskState::Pending).len();

@@ -29,7 +29,7 @@ const POLLS_AFTER_FAILURE: u32 = 5;
 /// The maximum number of rows of one read.
 pub(super) const MAX_ROWS: u32 = 5_000;
 
-/// What a notice takes beside its text, in bytes.
+/// The size of a notice without its text, in bytes.
 const NOTICE_BYTES: usize = 100;
 
 /// How many listeners catch up at the same time: each reads and prepares what it missed, which takes memory.
@@ -43,7 +43,7 @@ const MAX_WAIT_FOR_TURN: Duration = Duration::from_secs(2);
 const MAX_LISTENERS: usize = 768;
 const MAX_OF_A_TENANT: usize = 512;
 
-/// What an instance sends to its listeners. Clones share the readers.
+/// The live events that an instance sends to its listeners. Clones share the readers.
 #[derive(Clone, Default)]
 pub struct Feed(Arc<Inner>);
 

@@ -1,4 +1,4 @@
-//! What a task writes, as it is written.
+//! The output of a task, followed while it is written.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;

@@ -104,7 +104,7 @@ impl<T: Parts> Asks for Path<T> {
     }
 }
 
-/// What a path names, one thing after the other.
+/// The resources that a path names, in order.
 pub(crate) trait Parts {
     fn add(parts: &mut Vec<Value>);
 }
@@ -214,7 +214,7 @@ impl Asks for Definitions {
     }
 }
 
-/// What a handler returns on success.
+/// The successful response of a handler.
 pub(crate) trait Answers {
     fn answer(operation: &mut Operation, schemas: &mut Schemas);
 }
@@ -258,7 +258,7 @@ impl Answers for Response {
     fn answer(_: &mut Operation, _: &mut Schemas) {}
 }
 
-/// What is answered with a content type.
+/// A response with a content type.
 pub(crate) fn content(kind: &str, schema: Value) -> Value {
     json!({ kind: {"schema": schema} })
 }

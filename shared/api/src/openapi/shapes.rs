@@ -42,7 +42,7 @@ plain! {
     BackfillStates => json_schema!({"type": "string", "enum": BackfillState::ALL});
     /// Which dates of a backfill get a run.
     Reruns => json_schema!({"type": "string", "enum": Rerun::ALL});
-    /// What happens to instants that were missed.
+    /// The treatment of missed instants.
     Catchups => json_schema!({"type": "string", "enum": Catchup::ALL});
     /// The value of a label.
     LabelValue => json_schema!({"type": ["string", "number", "boolean"]});

@@ -35,7 +35,7 @@ const TYPES: [(&str, &str); 29] = [
     ("bool", "true or false"),
 ];
 
-/// What is wrong with a JSON body, and where.
+/// Describes the problem in a JSON body, with its position.
 pub(super) fn body(error: &serde_json::Error) -> String {
     match error.classify() {
         Category::Data => format!("invalid body: {}", data(&error.to_string())),
@@ -52,7 +52,7 @@ pub(super) fn query(text: &str) -> String {
     }
 }
 
-/// What is wrong with a value.
+/// Describes the problem with a value.
 fn data(text: &str) -> String {
     if text.contains("UUID parsing failed") {
         return "not an id such as 0198c2f4-8a51-7c3e-9d10-2b6f5e7a4c31".to_owned() + &place(text);

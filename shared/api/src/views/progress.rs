@@ -6,7 +6,7 @@ use chrono::DateTime;
 use model::{Instant, Progress, Series};
 use serde::{Deserialize, Serialize};
 
-/// What an attempt reported about how far it has come.
+/// The progress that an attempt reported.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ProgressView {
     /// The attempt that reported it.
@@ -16,7 +16,7 @@ pub struct ProgressView {
     pub at: Instant,
     /// The share of the work that is done, from 0 to 1.
     pub fraction: Option<f64>,
-    /// What it is doing, for people.
+    /// A description of the current activity, for people.
     pub message: Option<String>,
     /// The phase of its newest checkpoint.
     pub phase: Option<String>,

@@ -51,9 +51,9 @@ pub struct TaskView {
     pub output_preview: Option<PreviewView>,
     /// The error of its last failed attempt.
     pub error: Option<ErrorView>,
-    /// What it is waiting for.
+    /// The reason why it waits.
     pub waiting: Option<WaitingView>,
-    /// What its current attempt reported about how far it has come, with the phase of the newest checkpoint.
+    /// The progress that its current attempt reported, with the phase of the newest checkpoint.
     #[serde(default)]
     pub progress: Option<ProgressView>,
     /// Links to pages and logs.
@@ -104,7 +104,7 @@ pub struct ErrorView {
     /// The signal that ended the process, where one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<i32>,
-    /// What the program added in its file `EBB_FAILURE`.
+    /// Details that the program added in its file `EBB_FAILURE`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<Value>,
 }
@@ -116,7 +116,7 @@ impl From<Failure> for ErrorView {
     }
 }
 
-/// What a task waits for.
+/// The reason why a task waits.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct WaitingView {
     /// `upstream`, `turn` (a child of a fan-out), `queue`, `breaker` (a circuit breaker), `timer`, `signal`, `approval`, `children` (a fan-out), `run`
@@ -232,7 +232,7 @@ pub struct AttemptView {
     #[serde(default)]
     #[schemars(with = "Option<crate::openapi::shapes::Time>")]
     pub next_attempt_at: Option<Instant>,
-    /// What it reported about how far it has come.
+    /// The progress that it reported.
     #[serde(default)]
     pub progress: Option<ProgressView>,
     /// Links to pages and logs.

@@ -14,7 +14,7 @@ use crate::request::{self, Path};
 use crate::views::WorkflowView;
 use crate::{Api, Caller, error};
 
-/// What to do about the instants that a workflow's schedules missed.
+/// The treatment of instants that a workflow's schedules missed.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ResumeWorkflowBody {

@@ -89,15 +89,15 @@ async fn each_role_may_use_what_its_row_says_and_nothing_else() {
             for everywhere in [false, true] {
                 let reach = if everywhere { "*" } else { "acme" };
                 let status = office.ask(row, &[&format!("{role}:{reach}")], Some("acme")).await;
-                let told = format!("{} {} as {role}:{reach}: {status}", row.method, row.template);
+                let case = format!("{} {} as {role}:{reach}: {status}", row.method, row.template);
                 match expected(row, role, everywhere) {
                     true => assert!(
                         !matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
                             && !status.is_server_error()
                             && status != StatusCode::METHOD_NOT_ALLOWED,
-                        "{told}"
+                        "{case}"
                     ),
-                    false => assert_eq!(status, StatusCode::FORBIDDEN, "{told}"),
+                    false => assert_eq!(status, StatusCode::FORBIDDEN, "{case}"),
                 }
             }
         }
@@ -116,11 +116,11 @@ async fn what_a_role_may_in_one_tenant_it_may_not_in_another() {
             }
             // By naming what is another tenant's: it is not there.
             let (status, body) = office.tell(row, &[&format!("{role}:other")], None).await;
-            let told = format!("{} {} as {role}:other: {status} {body}", row.method, row.template);
+            let case = format!("{} {} as {role}:other: {status} {body}", row.method, row.template);
             if row.names_something && expected(row, role, false) {
-                assert_eq!(status, StatusCode::NOT_FOUND, "{told}");
+                assert_eq!(status, StatusCode::NOT_FOUND, "{case}");
             }
-            assert!(!body.contains("orders") || row.echoes, "{told}");
+            assert!(!body.contains("orders") || row.echoes, "{case}");
         }
     }
     assert_eq!(office.changed().await, "", "nothing of acme was touched");

@@ -49,9 +49,9 @@ async fn an_open_breaker_is_listed_with_who_waits_and_what_the_last_failure_said
 #[tokio::test]
 async fn a_task_behind_a_breaker_says_so_and_until_when() {
     let (world, run) = held().await;
-    let told = world.get(&format!("/runs/{run}/explain?task=load")).await.body;
+    let explained = world.get(&format!("/runs/{run}/explain?task=load")).await.body;
     assert_eq!(
-        told["tasks"][0]["because"],
+        explained["tasks"][0]["because"],
         "It has been ready since 2027-01-15 08:00:00Z (now), but the circuit breaker of `fragile/load` is open until \
          2027-01-15 08:05:00Z (in 5 min), since attempts failed repeatedly; it is next. `ebb breakers` says why."
     );

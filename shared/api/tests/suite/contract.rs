@@ -110,9 +110,9 @@ fn the_document_is_one_that_others_can_read() {
     assert_eq!(names.len(), all, "an operation is named once");
     for (method, path, operation) in operations() {
         let named = path.matches('{').count();
-        let told =
+        let documented =
             operation["parameters"].as_array().unwrap().iter().filter(|one| one["in"] == "path").count();
-        assert_eq!(told, named, "{method} {path}");
+        assert_eq!(documented, named, "{method} {path}");
     }
     for (name, schema) in document["components"]["schemas"].as_object().unwrap() {
         assert!(jsonschema::draft202012::meta::is_valid(schema), "{name}");

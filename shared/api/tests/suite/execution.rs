@@ -39,7 +39,7 @@ impl Far {
         answer.body
     }
 
-    async fn say(&self, attempt: u32, what: &str, body: Value) -> Answer {
+    async fn report(&self, attempt: u32, what: &str, body: Value) -> Answer {
         self.world.post(&format!("/execution/{}/greet/{attempt}/{what}", self.run), body.to_string()).await
     }
 
@@ -75,10 +75,10 @@ async fn a_remote_worker_executes_what_waits_in_its_queue() {
     let held = far.world.post("/execution/heartbeat", r#"{"worker": "w1"}"#).await.body;
     assert_eq!(held, json!({"held": [{"run": far.run, "task": "greet", "attempt": 1}], "command": null}));
     let line = json!({"at": "2027-01-15T08:00:00Z", "stream": "stdout", "level": "info", "line": "hi"});
-    let logged = far.say(1, "log", json!({"worker": "w1", "first": 0, "lines": [line]})).await;
+    let logged = far.report(1, "log", json!({"worker": "w1", "first": 0, "lines": [line]})).await;
     assert_eq!(logged.status, StatusCode::OK, "{}", logged.body);
     assert_eq!(
-        far.say(1, "complete", json!({"worker": "w1", "output": {"n": 1}})).await.status,
+        far.report(1, "complete", json!({"worker": "w1", "output": {"n": 1}})).await.status,
         StatusCode::OK
     );
     let task = far.task().await;
@@ -92,16 +92,16 @@ async fn what_is_not_ones_own_is_refused() {
     let far = Far::new().await;
     far.lease("w1").await;
     for (attempt, worker) in [(1, "w2"), (2, "w1"), (0, "w1")] {
-        let refused = far.say(attempt, "complete", json!({"worker": worker})).await;
+        let refused = far.report(attempt, "complete", json!({"worker": worker})).await;
         assert_eq!(
             (refused.status, &refused.body["error_code"]),
             (StatusCode::CONFLICT, &json!("attempt_lost")),
             "{attempt} {worker}"
         );
     }
-    assert_eq!(far.say(1, "fail", json!({"worker": "w1", "message": "no"})).await.status, StatusCode::OK);
-    assert_eq!(far.say(1, "complete", json!({"worker": "w1"})).await.status, StatusCode::CONFLICT);
-    assert_eq!(far.say(1, "release", json!({"worker": "w1"})).await.status, StatusCode::CONFLICT);
+    assert_eq!(far.report(1, "fail", json!({"worker": "w1", "message": "no"})).await.status, StatusCode::OK);
+    assert_eq!(far.report(1, "complete", json!({"worker": "w1"})).await.status, StatusCode::CONFLICT);
+    assert_eq!(far.report(1, "release", json!({"worker": "w1"})).await.status, StatusCode::CONFLICT);
     assert_eq!(far.task().await["state"], "up_for_retry");
 }
 
@@ -109,7 +109,7 @@ async fn what_is_not_ones_own_is_refused() {
 async fn a_new_attempt_does_not_show_the_error_of_the_one_before() {
     let far = Far::new().await;
     far.lease("w1").await;
-    far.say(1, "fail", json!({"worker": "w1", "message": "no luck"})).await;
+    far.report(1, "fail", json!({"worker": "w1", "message": "no luck"})).await;
     far.world.post(&format!("/runs/{}/tasks/greet/wake", far.run), "").await;
     let attempts = far.attempts().await;
     assert_eq!(attempts.len(), 2);
@@ -123,7 +123,7 @@ async fn the_last_attempt_keeps_its_worker_and_the_decision_about_it() {
     far.lease("w1").await;
     let worker = far.attempts().await[0]["worker"].clone();
     assert!(worker.is_string());
-    far.say(1, "fail", json!({"worker": "w1", "message": "no luck", "class": "permanent"})).await;
+    far.report(1, "fail", json!({"worker": "w1", "message": "no luck", "class": "permanent"})).await;
     let last = &far.attempts().await[0];
     assert_eq!((&last["state"], &last["worker"]), (&json!("failed"), &worker));
     assert_eq!(last["decision"], "a permanent error is not retried");
@@ -150,10 +150,10 @@ async fn a_lost_worker_raises_the_attempts_that_are_allowed_to_an_idempotent_tas
 async fn the_next_attempt_begins_where_the_last_one_came_to() {
     let far = Far::new().await;
     far.lease("w1").await;
-    let said = far.say(1, "checkpoint", json!({"worker": "w1", "checkpoint": {"row": 7}})).await;
+    let said = far.report(1, "checkpoint", json!({"worker": "w1", "checkpoint": {"row": 7}})).await;
     assert_eq!(said.status, StatusCode::OK, "{}", said.body);
     assert_eq!(
-        far.say(1, "release", json!({"worker": "w1", "reason": "moving"})).await.status,
+        far.report(1, "release", json!({"worker": "w1", "reason": "moving"})).await.status,
         StatusCode::OK
     );
     let next = far.lease("w2").await;
@@ -167,7 +167,7 @@ async fn the_next_attempt_begins_where_the_last_one_came_to() {
 async fn a_worker_that_is_to_end_is_given_nothing() {
     let far = Far::new().await;
     far.lease("w1").await;
-    far.say(1, "release", json!({"worker": "w1"})).await;
+    far.report(1, "release", json!({"worker": "w1"})).await;
     let store = far.world.runtime.store();
     let workers = store.silent(model::Instant::MAX_UTC, 9).await.unwrap();
     let id: WorkerId = workers[0].worker;
@@ -212,7 +212,7 @@ async fn what_makes_no_sense_is_refused_in_words() {
     }
     far.lease("w1").await;
     let line = json!({"at": "2027-01-15T08:00:00Z", "stream": "elsewhere", "level": "info", "line": "hi"});
-    let refused = far.say(1, "log", json!({"worker": "w1", "first": 0, "lines": [line]})).await;
+    let refused = far.report(1, "log", json!({"worker": "w1", "first": 0, "lines": [line]})).await;
     assert_eq!(refused.body["error_code"], "bad_lines");
 }
 
@@ -228,11 +228,11 @@ async fn a_worker_reports_progress_metrics_and_phases() {
         (json!({"worker": "w1", "metrics": {"": 1}}), StatusCode::UNPROCESSABLE_ENTITY),
         (json!({"worker": "w2", "metrics": {"rows": 1}}), StatusCode::CONFLICT),
     ] {
-        let answer = far.say(1, "progress", body.clone()).await;
+        let answer = far.report(1, "progress", body.clone()).await;
         assert_eq!(answer.status, status, "{body}: {}", answer.body);
     }
     let saved = json!({"worker": "w1", "checkpoint": {"phase": "load", "state": {"row": 7}}});
-    assert_eq!(far.say(1, "checkpoint", saved).await.status, StatusCode::OK);
+    assert_eq!(far.report(1, "checkpoint", saved).await.status, StatusCode::OK);
     let progress = far.task().await["progress"].clone();
     assert_eq!(
         (&progress["attempt"], &progress["fraction"], &progress["message"], &progress["phase"]),
@@ -247,7 +247,7 @@ async fn a_worker_reports_progress_metrics_and_phases() {
         "without its series"
     );
     assert_eq!(listed["items"][1]["progress"], json!(null));
-    far.say(1, "release", json!({"worker": "w1"})).await;
+    far.report(1, "release", json!({"worker": "w1"})).await;
     let task = far.task().await;
     assert_eq!(
         (&task["attempt"], &task["progress"]["phase"], &task["progress"]["fraction"]),

@@ -35,12 +35,12 @@ pub(crate) async fn said(world: &World, run: RunId, query: &str) -> Value {
 
 /// The summary and then each task with why it is where it is, a line each.
 pub(crate) fn lines(explanation: &Value) -> String {
-    let told = explanation["tasks"].as_array().unwrap().iter().map(|task| {
+    let reasons = explanation["tasks"].as_array().unwrap().iter().map(|task| {
         let text = |field: &str| task[field].as_str().unwrap().to_owned();
         format!("{} {}: {}", text("task"), text("state"), text("because"))
     });
     std::iter::once(explanation["summary"].as_str().unwrap().to_owned())
-        .chain(told)
+        .chain(reasons)
         .collect::<Vec<_>>()
         .join("\n")
 }
@@ -141,15 +141,18 @@ tasks: [{name: far, type: echo, queue: remote, requires: {gpu: true}, config: {v
         if let Some(name) = worker {
             register(name, about).await;
         }
-        let told = far().await;
-        assert_eq!(told["because"], format!("{waits}{why}: attempt 1 of 1. {fails}"));
-        assert_eq!(told["details"]["lacks"], lacks);
+        let explained = far().await;
+        assert_eq!(explained["because"], format!("{waits}{why}: attempt 1 of 1. {fails}"));
+        assert_eq!(explained["details"]["lacks"], lacks);
     }
     let left = world.post("/execution/goodbye", json!({"worker": "plain"}).to_string()).await;
     assert!(left.status.is_success(), "{}", left.body);
-    let told = far().await;
-    assert_eq!(told["because"], format!("{waits}, but none runs the type `echo`: attempt 1 of 1. {fails}"));
-    assert_eq!(told["details"]["lacks"], json!({"type": "echo"}));
+    let explained = far().await;
+    assert_eq!(
+        explained["because"],
+        format!("{waits}, but none runs the type `echo`: attempt 1 of 1. {fails}")
+    );
+    assert_eq!(explained["details"]["lacks"], json!({"type": "echo"}));
 }
 
 #[tokio::test]
@@ -284,11 +287,11 @@ async fn a_default_branch_is_explained_by_the_conditions_that_did_not_hold() {
   - {name: big, type: noop}
   - {name: small, type: noop}";
     let (world, run) = play(tasks, []).await;
-    let told = said(&world, run, "?task=big").await;
+    let explained = said(&world, run, "?task=big").await;
     let because = "The switch `size` did not choose `big`: it took its default, `small`, \
                    since no condition held: `inputs.n > 3` (`inputs.n` was 1).";
-    assert_eq!(told["tasks"][0]["because"], because);
-    assert_eq!(told["tasks"][0]["details"]["took"], json!(["small"]));
+    assert_eq!(explained["tasks"][0]["because"], because);
+    assert_eq!(explained["tasks"][0]["details"]["took"], json!(["small"]));
     let switch = said(&world, run, "?task=size").await;
     assert_eq!(
         switch["tasks"][0]["because"],
@@ -311,8 +314,8 @@ async fn what_was_cancelled_says_by_whom_and_why() {
 #[tokio::test]
 async fn one_task_is_explained_in_more_detail() {
     let (world, run) = play(FLAKY, two_failures()).await;
-    let told = said(&world, run, "?task=a").await;
-    insta::assert_json_snapshot!(told);
+    let explained = said(&world, run, "?task=a").await;
+    insta::assert_json_snapshot!(explained);
     let below = said(&world, run, "?task=c").await;
     assert_eq!(below["tasks"][0]["details"]["failed"], "a");
     assert_eq!(
@@ -327,10 +330,10 @@ async fn of_a_large_run_fifty_tasks_are_explained_and_the_rest_is_counted() {
     let all: Vec<String> = (0..120).map(|number| format!("t{number}")).collect();
     let tasks = format!("{many}  - {{name: join, type: noop, depends_on: [{}]}}", all.join(", "));
     let (world, run) = play(&tasks, [done(0), failed(119, 1, Failure::permanent("no"))]).await;
-    let told = said(&world, run, "").await;
-    assert_eq!((told["tasks"].as_array().unwrap().len(), &told["more"]), (50, &json!(70)));
-    assert_eq!(told["tasks"][0]["task"], "t119", "what failed comes first");
-    assert!(told["summary"].as_str().unwrap().ends_with("It will end as failed, since `t119` failed."));
+    let explained = said(&world, run, "").await;
+    assert_eq!((explained["tasks"].as_array().unwrap().len(), &explained["more"]), (50, &json!(70)));
+    assert_eq!(explained["tasks"][0]["task"], "t119", "what failed comes first");
+    assert!(explained["summary"].as_str().unwrap().ends_with("It will end as failed, since `t119` failed."));
     let (world, run) = play(&tasks, []).await;
     let join = said(&world, run, "?task=join").await;
     assert!(join["tasks"][0]["because"].as_str().unwrap().ends_with("`t4` (dispatched) and 115 more."));

@@ -19,8 +19,8 @@ const NOW: &str = "2027-01-15 08:00:00Z (now)";
 
 /// Why a task is where it is.
 async fn because(world: &World, run: RunId, task: &str) -> String {
-    let told = said(world, run, &format!("?task={task}")).await;
-    told["tasks"][0]["because"].as_str().unwrap().to_owned()
+    let explained = said(world, run, &format!("?task={task}")).await;
+    explained["tasks"][0]["because"].as_str().unwrap().to_owned()
 }
 
 async fn summary(world: &World, run: RunId) -> String {
@@ -31,7 +31,7 @@ async fn summary(world: &World, run: RunId) -> String {
 async fn a_fan_out_that_waits_says_how_far_its_children_have_come() {
     let commands = [done(2), failed(3, 1, Failure::permanent("no"))];
     let (world, run) = play_text(SPLIT, commands).await;
-    let told = lines(&said(&world, run, "").await);
+    let explained = lines(&said(&world, run, "").await);
     let expected = [
         &format!(
             "Run RUN of `small` has been running since {NOW}. It waits for `split` (2 of 5 children ended); \
@@ -45,7 +45,7 @@ async fn a_fan_out_that_waits_says_how_far_its_children_have_come() {
         "join pending: It waits for `split` (2 of 5 children ended). \
          It combines the outputs of the children of `split`: `sum` of `rows`.",
     ];
-    assert_eq!(told, expected.join("\n"));
+    assert_eq!(explained, expected.join("\n"));
 }
 
 #[tokio::test]
@@ -57,13 +57,13 @@ async fn a_child_says_whose_turn_it_is_before_its_own() {
     assert_eq!(because(&world, run, "split__4").await, format!("{turn} 2 more come before it."));
     let under_way = because(&world, run, "split__0").await;
     assert!(under_way.starts_with("It has waited for a worker of the queue `light`"), "{under_way}");
-    let told = said(&world, run, "?task=split__4").await;
-    assert_eq!(told["tasks"].as_array().unwrap().len(), 1);
+    let explained = said(&world, run, "?task=split__4").await;
+    assert_eq!(explained["tasks"].as_array().unwrap().len(), 1);
     assert_eq!(
-        (&told["tasks"][0]["task"], &told["tasks"][0]["details"]["fan_out"]),
+        (&explained["tasks"][0]["task"], &explained["tasks"][0]["details"]["fan_out"]),
         (&json!("split__4"), &json!("split"))
     );
-    assert!(!told["summary"].as_str().unwrap().contains("split__"), "{told}");
+    assert!(!explained["summary"].as_str().unwrap().contains("split__"), "{explained}");
 }
 
 #[tokio::test]
@@ -93,8 +93,8 @@ async fn a_run_with_children_counts_them_apart() {
 #[tokio::test]
 async fn a_task_that_waits_for_a_run_says_which_and_how_that_stands() {
     let (world, run) = parent().await;
-    let told = because(&world, run, "call").await;
-    assert!(told.contains("and waits for it, which does not exist yet."), "{told}");
+    let explained = because(&world, run, "call").await;
+    assert!(explained.contains("and waits for it, which does not exist yet."), "{explained}");
     let child = start_child(&world, run, 0, true).await;
     assert_eq!(
         because(&world, run, "call").await,
@@ -126,7 +126,7 @@ async fn a_held_run_says_which_run_has_to_end() {
     let world = World::new().await;
     let first = world.play(&LIMITED.replace("POLICY", "queue"), json!({})).await;
     let second = world.start_of("limited", json!({})).await;
-    let told = lines(&said(&world, second, "").await);
+    let explained = lines(&said(&world, second, "").await);
     let expected = [
         &format!(
             "Run RUN of `limited` has waited for its concurrency group since {NOW}: its workflow \
@@ -134,7 +134,7 @@ async fn a_held_run_says_which_run_has_to_end() {
         ),
         "only pending: It could start, but the run waits for its concurrency group.",
     ];
-    assert_eq!(told, expected.join("\n"));
+    assert_eq!(explained, expected.join("\n"));
 }
 
 fn due(kind: TimerKind) -> Command {
@@ -153,7 +153,7 @@ tasks:
 #[tokio::test]
 async fn a_run_that_took_too_long_says_so_of_itself_and_of_its_tasks() {
     let (world, run) = play_text(HURRIED, [due(TimerKind::Timeout)]).await;
-    let told = lines(&said(&world, run, "").await);
+    let explained = lines(&said(&world, run, "").await);
     let limit = "timeout_seconds of 60";
     let expected = [
         format!(
@@ -163,19 +163,19 @@ async fn a_run_that_took_too_long_says_so_of_itself_and_of_its_tasks() {
         format!("a failed: It failed: the run took longer than its {limit} (a time-out). It was tried once."),
         format!("b upstream_failed: It had not started when the run exceeded its {limit}, at {NOW}."),
     ];
-    assert_eq!(told, expected.join("\n"));
+    assert_eq!(explained, expected.join("\n"));
 }
 
 #[tokio::test]
 async fn a_run_that_may_not_take_for_ever_says_until_when_and_which_deadline_it_missed() {
     let (world, run) = play_text(HURRIED, [due(TimerKind::Deadline)]).await;
-    let told = summary(&world, run).await;
+    let explained = summary(&world, run).await;
     assert!(
-        told.ends_with(&format!(
+        explained.ends_with(&format!(
             " It times out at 2027-01-15 08:01:00Z (in 1 min) (`timeout_seconds`). \
              It missed its deadline at {NOW}: deadline_seconds is 30."
         )),
-        "{told}"
+        "{explained}"
     );
 }
 
@@ -189,12 +189,12 @@ async fn undelivered_callbacks_are_reported_even_for_a_run_that_succeeded() {
     let (world, run) = play_text(text, [done(0), called_back(None)]).await;
     assert!(summary(&world, run).await.ends_with("1 succeeded."));
     let (world, run) = play_text(text, [done(0), called_back(Some("it answered 404"))]).await;
-    let told = summary(&world, run).await;
+    let explained = summary(&world, run).await;
     assert!(
-        told.ends_with(&format!(
+        explained.ends_with(&format!(
             "1 succeeded. A callback could not be delivered at {NOW}: webhook to example.com: it answered 404."
         )),
-        "{told}"
+        "{explained}"
     );
 }
 

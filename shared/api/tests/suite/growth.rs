@@ -89,11 +89,11 @@ impl Growing {
             (answer.status != StatusCode::SERVICE_UNAVAILABLE).then_some(answer)
         })
         .await;
-        let told = format!("{method} {path:.80} with {size} bytes of {what}: {}", answer.status);
-        assert!(!answer.status.is_server_error(), "{told}");
+        let case = format!("{method} {path:.80} with {size} bytes of {what}: {}", answer.status);
+        assert!(!answer.status.is_server_error(), "{case}");
         let most = if answer.status.is_success() { 2 * size + MAX_ANSWER } else { MAX_ANSWER };
         let length = answer.body.to_string().len();
-        assert!(length <= most, "{told}, answered with {length} bytes");
+        assert!(length <= most, "{case}, answered with {length} bytes");
         answer
     }
 }

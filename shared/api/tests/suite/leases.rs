@@ -121,9 +121,9 @@ async fn an_open_breaker_keeps_back_what_was_offered_before_and_hides_nothing_el
     world.report(broken[0], 0, Err(model::Failure::transient("the warehouse is closed"))).await;
     assert_eq!(leased(&world, json!({"limit": 2})).await, ["near"]);
     for run in &broken[1..] {
-        let told = world.get(&format!("/runs/{run}/explain")).await.body;
-        assert_eq!(told["tasks"][0]["state"], "queued");
-        let because = told["tasks"][0]["because"].as_str().unwrap();
+        let explained = world.get(&format!("/runs/{run}/explain")).await.body;
+        assert_eq!(explained["tasks"][0]["state"], "queued");
+        let because = explained["tasks"][0]["because"].as_str().unwrap();
         assert!(because.contains("the circuit breaker of `fragile/x` is open until"), "{because}");
     }
 }
@@ -225,7 +225,7 @@ async fn a_report_that_is_sent_again_gets_the_same_response() {
     let retries = "queue: remote, retry_policy: {max_retries: 5, initial_delay_seconds: 0, jitter: 0}";
     register(&world, &remote("far", retries)).await;
     let run = world.start_of("far", json!({})).await;
-    let say = async |attempt: u32, what: &str, body: Value| {
+    let report = async |attempt: u32, what: &str, body: Value| {
         let answer = world.post(&format!("/execution/{run}/x/{attempt}/{what}"), body.to_string()).await;
         (answer.status, answer.body["error_code"].clone())
     };
@@ -240,18 +240,18 @@ async fn a_report_that_is_sent_again_gets_the_same_response() {
     for (attempt, what, body) in &reports {
         assert_eq!(lease(&world, json!({})).await["items"][0]["attempt"], *attempt);
         for _ in 0..3 {
-            let said = say(*attempt, "checkpoint", checkpoint.clone()).await;
+            let said = report(*attempt, "checkpoint", checkpoint.clone()).await;
             assert_eq!(said, (StatusCode::OK, Value::Null), "attempt {attempt}");
-            let said = say(*attempt, what, body.clone()).await;
+            let said = report(*attempt, what, body.clone()).await;
             assert_eq!(said, (StatusCode::OK, Value::Null), "{what} of attempt {attempt}");
         }
     }
     for (attempt, what, mut body) in reports {
-        assert_eq!(say(attempt, what, body.clone()).await.0, StatusCode::OK, "{what}, much later");
+        assert_eq!(report(attempt, what, body.clone()).await.0, StatusCode::OK, "{what}, much later");
         body["worker"] = "other".into();
-        assert_eq!(say(attempt, what, body).await.1, "attempt_lost", "{what} of somebody else");
+        assert_eq!(report(attempt, what, body).await.1, "attempt_lost", "{what} of somebody else");
     }
-    assert_eq!(say(2, "complete", json!({"worker": "w"})).await.1, "attempt_lost", "it failed");
+    assert_eq!(report(2, "complete", json!({"worker": "w"})).await.1, "attempt_lost", "it failed");
     let attempts = world.get(&format!("/runs/{run}/tasks/x/attempts")).await.body;
     assert_eq!(attempts["items"].as_array().unwrap().len(), 3);
 }

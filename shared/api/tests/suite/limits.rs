@@ -23,13 +23,13 @@ async fn crowded() -> (World, model::RunId) {
 #[tokio::test]
 async fn a_task_that_waits_for_a_slot_says_which_and_who_comes_before() {
     let (world, run) = crowded().await;
-    let told = world.get(&format!("/runs/{run}/explain?task=second")).await.body;
+    let explained = world.get(&format!("/runs/{run}/explain?task=second")).await.body;
     assert_eq!(
-        told["tasks"][0]["because"],
+        explained["tasks"][0]["because"],
         "It has been ready since 2027-01-15 08:00:00Z (now) and waits for a slot: the pool `dock` has 1 of 1 taken, \
          and 1 other comes before it. `ebb limits show pool dock` lists the tasks that have them."
     );
-    let details = &told["tasks"][0]["details"];
+    let details = &explained["tasks"][0]["details"];
     assert_eq!(
         (&details["limit"], &details["name"], &details["ahead"]),
         (&json!("pool"), &json!("dock"), &json!(1))

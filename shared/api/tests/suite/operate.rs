@@ -76,8 +76,8 @@ async fn a_run_is_paused_and_resumed_with_who_and_why() {
     assert_eq!(states(&world, run).await, ["succeeded", "dispatched", "pending"]);
     refused(&act(&world, run, "resume", json!({})).await, "is running; only a paused run can be resumed");
     let events = world.get(&format!("/runs/{run}/events?limit=100")).await;
-    let told: Vec<&Value> = events.body["items"].as_array().unwrap().iter().collect();
-    let paused = told.iter().find(|event| event["type"] == "run.paused").unwrap();
+    let listed: Vec<&Value> = events.body["items"].as_array().unwrap().iter().collect();
+    let paused = listed.iter().find(|event| event["type"] == "run.paused").unwrap();
     let why = (&paused["actor"], &paused["data"]["reason"]);
     assert_eq!(why, (&json!("ada@example.com"), &json!("the source is down")));
 }

@@ -58,10 +58,10 @@ fn parameters(endpoint: &endpoints::Endpoint) -> Vec<(String, Value)> {
 async fn an_unknown_query_parameter_is_refused_by_name_on_every_endpoint() {
     let world = World::with_hello().await;
     for (endpoint, path) in addressed(&world).await {
-        let told = format!("{} {}", endpoint.method, endpoint.path);
+        let case = format!("{} {}", endpoint.method, endpoint.path);
         let answer = world.send(endpoint.method.clone(), &format!("{path}?dry-run=1"), &[], "").await;
-        assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{told}: {}", answer.body);
-        assert!(answer.body["message"].as_str().unwrap().contains("`dry-run`"), "{told}: {}", answer.body);
+        assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{case}: {}", answer.body);
+        assert!(answer.body["message"].as_str().unwrap().contains("`dry-run`"), "{case}: {}", answer.body);
     }
     let run = world.start().await;
     assert_eq!(world.get(&format!("/runs/{run}")).await.body["state"], "running", "nothing was done");
@@ -150,7 +150,7 @@ async fn no_refusal_speaks_of_types() {
     let world = World::with_hello().await;
     let run = world.start().await.to_string();
     for (endpoint, path) in addressed(&world).await {
-        let told = format!("{} {}", endpoint.method, endpoint.path);
+        let case = format!("{} {}", endpoint.method, endpoint.path);
         // A stream that is not refused has no end.
         if endpoint.is_stream() {
             continue;
@@ -159,8 +159,8 @@ async fn no_refusal_speaks_of_types() {
             for value in ["x", "-1", "99999999999999999999", "%20"] {
                 let answer =
                     world.send(endpoint.method.clone(), &format!("{path}?{name}={value}"), &[], "").await;
-                check_words(&format!("{told} {name}={value}"), &answer);
-                assert!(!answer.status.is_server_error(), "{told} {name}={value}: {}", answer.body);
+                check_words(&format!("{case} {name}={value}"), &answer);
+                assert!(!answer.status.is_server_error(), "{case} {name}={value}: {}", answer.body);
             }
         }
         let wrong = path.replace(&run, "x").replace("018f0000-0000-7000-8000-000000000001", "x");
@@ -170,15 +170,15 @@ async fn no_refusal_speaks_of_types() {
             }
             let answer = world.send(endpoint.method.clone(), &wrong, &[], "{}").await;
             check_words(&wrong, &answer);
-            assert!(answer.status.is_client_error(), "{told} {wrong}: {}", answer.status);
+            assert!(answer.status.is_client_error(), "{case} {wrong}: {}", answer.status);
         }
         if endpoint.method != Method::POST {
             continue;
         }
         for body in wrong_bodies(&endpoint) {
             let answer = world.post(&path, body.to_string()).await;
-            check_words(&format!("{told} {body}"), &answer);
-            assert!(!answer.status.is_server_error(), "{told} {body}: {}", answer.body);
+            check_words(&format!("{case} {body}"), &answer);
+            assert!(!answer.status.is_server_error(), "{case} {body}: {}", answer.body);
         }
     }
 }

@@ -157,7 +157,7 @@ fn line(text: &str) -> LogLine {
 }
 
 /// What a follower gets until the task has ended, without keep-alives.
-async fn told(world: &World, path: &str, headers: &[(&str, &str)]) -> Vec<(String, Value)> {
+async fn followed(world: &World, path: &str, headers: &[(&str, &str)]) -> Vec<(String, Value)> {
     let response = world.request(Method::GET, path, headers, "").await;
     assert_eq!(response.status(), StatusCode::OK);
     let mut body = response.into_body().into_data_stream();
@@ -186,15 +186,15 @@ async fn a_log_is_followed_to_its_end_and_from_where_one_left_off() {
     world.report(run, 0, Ok(json!(null))).await;
     let follow = format!("/runs/{run}/tasks/a/logs/follow");
     let at = "2027-01-15T08:00:00Z";
-    let told_line =
+    let sent_line =
         |text: &str| json!({"attempt": 1, "at": at, "stream": "stdout", "level": "info", "line": text});
     let end = ("end".to_owned(), json!({"attempt": 1, "state": "succeeded"}));
     assert_eq!(
-        told(&world, &follow, &[]).await,
-        [("1.0".to_owned(), told_line("one")), ("1.1".to_owned(), told_line("two")), end.clone()]
+        followed(&world, &follow, &[]).await,
+        [("1.0".to_owned(), sent_line("one")), ("1.1".to_owned(), sent_line("two")), end.clone()]
     );
-    let rest = told(&world, &follow, &[("last-event-id", "1.0")]).await;
-    assert_eq!(rest, [("1.1".to_owned(), told_line("two")), end]);
+    let rest = followed(&world, &follow, &[("last-event-id", "1.0")]).await;
+    assert_eq!(rest, [("1.1".to_owned(), sent_line("two")), end]);
     let odd = world.send(Method::GET, &follow, &[("last-event-id", "x")], "").await;
     assert_eq!(odd.status, StatusCode::BAD_REQUEST);
     assert_eq!(world.get(&format!("{follow}?attempt=2")).await.status, StatusCode::NOT_FOUND);

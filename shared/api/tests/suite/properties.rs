@@ -43,7 +43,7 @@ async fn check(configuration: &str) {
     let never: ShutdownSignal = Box::pin(std::future::pending());
     let server = tokio::spawn(host::serve(listener, world.router(), never, host::DEFAULT_GRACE_PERIOD));
     let examples = std::env::var("SCHEMATHESIS_EXAMPLES").unwrap_or_else(|_| "10".into());
-    let told = Command::new(program)
+    let check = Command::new(program)
         .current_dir(env!("CARGO_TARGET_TMPDIR"))
         .arg("--config-file")
         .arg(format!("{}/tests/suite/schemathesis/{configuration}", env!("CARGO_MANIFEST_DIR")))
@@ -56,11 +56,11 @@ async fn check(configuration: &str) {
         .env("RUN", run.to_string())
         .stdin(Stdio::null())
         .output();
-    let output = told.await.expect("schemathesis can be started");
+    let output = check.await.expect("schemathesis can be started");
     server.abort();
-    let told = String::from_utf8_lossy(&output.stdout);
-    println!("{told}");
-    assert!(output.status.success(), "{told}\n{}", String::from_utf8_lossy(&output.stderr));
+    let printed = String::from_utf8_lossy(&output.stdout);
+    println!("{printed}");
+    assert!(output.status.success(), "{printed}\n{}", String::from_utf8_lossy(&output.stderr));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

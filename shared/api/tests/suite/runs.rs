@@ -172,9 +172,9 @@ async fn the_graph_of_a_run_tells_the_state_of_each_task_and_whom_it_waits_for()
     world.report(run, 0, Ok(json!("hello"))).await;
     let graph = world.get(&format!("/runs/{run}/graph")).await.body;
     let nodes = graph["nodes"].as_array().unwrap();
-    let told = |node: &Value| format!("{} {}", node["name"], node["state"]).replace('"', "");
-    let told: Vec<String> = nodes.iter().map(told).collect();
-    assert_eq!(told, ["greet succeeded", "rest sleeping", "leave pending"]);
+    let described = |node: &Value| format!("{} {}", node["name"], node["state"]).replace('"', "");
+    let described: Vec<String> = nodes.iter().map(described).collect();
+    assert_eq!(described, ["greet succeeded", "rest sleeping", "leave pending"]);
     assert_eq!(nodes[1]["depends_on"], json!(["greet"]));
     assert_eq!(graph["state"], "running");
 }

@@ -87,8 +87,8 @@ async fn a_schedule_is_paused_and_resumed() {
     );
 }
 
-/// Lets a schedule be looked at as if nobody had done so since then.
-async fn look_since(world: &World, name: &str, since: &str) {
+/// Puts a schedule back to the state in which nothing was decided about it since then.
+async fn decide_since(world: &World, name: &str, since: &str) {
     let store = world.runtime.store();
     let all = store.schedules(model::TenantId::DEFAULT, Some("timed"), None, 9).await.unwrap();
     let record = all.into_iter().find(|record| record.schedule.name == name).unwrap();
@@ -103,7 +103,7 @@ async fn what_was_missed_is_shown_before_anyone_decides_about_it() {
     let missed = async || world.get("/schedules/timed").await.body["items"][1]["missed"].clone();
     assert_eq!(missed().await, Value::Null, "it is up to date");
     world.post("/schedules/timed/pause", r#"{"name": "often"}"#).await;
-    look_since(&world, "often", "2027-01-15T06:50:00Z").await;
+    decide_since(&world, "often", "2027-01-15T06:50:00Z").await;
     let seen = missed().await;
     assert_eq!(
         (&seen["count"], &seen["more"], &seen["first"], &seen["latest"]),
@@ -112,11 +112,11 @@ async fn what_was_missed_is_shown_before_anyone_decides_about_it() {
     let first =
         json!({"schedule": "often", "at": "2027-01-15T07:00:00Z", "local": "2027-01-15 07:00:00 UTC"});
     assert_eq!((&seen["dates"][0], seen["dates"].as_array().unwrap().len()), (&first, 5));
-    look_since(&world, "often", "2026-01-01T00:00:00Z").await;
+    decide_since(&world, "often", "2026-01-01T00:00:00Z").await;
     let seen = missed().await;
     assert_eq!((&seen["count"], &seen["more"]), (&json!(1_000), &json!(true)));
     // The choice is kept until the sweep carries it out.
-    look_since(&world, "often", "2027-01-15T06:50:00Z").await;
+    decide_since(&world, "often", "2027-01-15T06:50:00Z").await;
     let resumed = world.post("/schedules/timed/resume", r#"{"name": "often", "missed": "latest"}"#).await;
     assert_eq!(resumed.status, StatusCode::OK, "{}", resumed.body);
     world.runtime.schedules().fire(now(), 9).await.unwrap();
@@ -192,7 +192,7 @@ async fn drift_is_listed_for_each_schedule() {
     // Of three days nobody looked; today's run is on time, a minute late.
     let text = TIMED.replace("name: often, every: 15m", "name: often, cron: '59 7 * * *'");
     assert_eq!(world.post("/workflows", text).await.status, StatusCode::CREATED);
-    look_since(&world, "often", "2027-01-12T12:00:00Z").await;
+    decide_since(&world, "often", "2027-01-12T12:00:00Z").await;
     world.runtime.schedules().fire(now(), 9).await.unwrap();
     let often = world.get("/schedules/timed/drift?name=often").await.body["items"][0].clone();
     assert_eq!(

@@ -75,31 +75,31 @@ async fn a_trigger_that_does_not_exist_is_not_found() {
     assert_eq!(world.post("/triggers/uploads/none/pause", "{}").await.status, StatusCode::NOT_FOUND);
 }
 
-const LOOKS: &str = "
+const POLLS: &str = "
 name: looks
 tasks:
-  - {name: look, type: sensor, config: {file: {path: /nowhere/x}, interval_seconds: 60, timeout_seconds: 600, soft_fail: true}}
+  - {name: poll, type: sensor, config: {file: {path: /nowhere/x}, interval_seconds: 60, timeout_seconds: 600, soft_fail: true}}
 ";
 
 #[tokio::test]
-async fn a_sensor_says_that_it_looks_and_when_it_looks_again() {
+async fn a_sensor_explains_when_it_polls_again() {
     let world = World::new().await;
-    let run = world.play(LOOKS, json!({})).await;
-    let told = world.get(&format!("/runs/{run}/explain?task=look")).await.body;
+    let run = world.play(POLLS, json!({})).await;
+    let explained = world.get(&format!("/runs/{run}/explain?task=poll")).await.body;
     assert_eq!(
-        told["tasks"][0]["because"],
+        explained["tasks"][0]["because"],
         "It has polled since 2027-01-15 08:00:00Z (now), polls again at 2027-01-15 08:01:00Z \
          (in 1 min) and times out at 2027-01-15 08:10:00Z (in 10 min)."
     );
     let task = &world.get(&format!("/runs/{run}/tasks")).await.body["items"][0];
     assert_eq!((&task["state"], &task["waiting"]["reason"]), (&json!("sleeping"), &json!("sensor")));
     let timers = world.get("/timers").await.body;
-    assert_eq!(timers["items"][0]["why"], "`look` polls again");
+    assert_eq!(timers["items"][0]["why"], "`poll` polls again");
     let failure = Some(model::Failure::transient("the folder cannot be read"));
-    let looked = engine::Command::Polled { task: model::TaskIndex(0), attempt: 1, failure };
-    world.runtime.settle(run, looked).await.unwrap();
-    let told = world.get(&format!("/runs/{run}/explain?task=look")).await.body;
-    let because = told["tasks"][0]["because"].as_str().unwrap();
+    let polled = engine::Command::Polled { task: model::TaskIndex(0), attempt: 1, failure };
+    world.runtime.settle(run, polled).await.unwrap();
+    let explained = world.get(&format!("/runs/{run}/explain?task=poll")).await.body;
+    let because = explained["tasks"][0]["because"].as_str().unwrap();
     assert!(
         because.ends_with(" Its last poll failed: the folder cannot be read (a transient error)."),
         "{because}"
@@ -115,10 +115,10 @@ async fn a_sensor_says_that_it_looks_and_when_it_looks_again() {
         kind: model::TimerKind::Timeout,
     };
     world.runtime.settle(run, wake).await.unwrap();
-    let told = world.get(&format!("/runs/{run}/explain?task=look")).await.body;
+    let explained = world.get(&format!("/runs/{run}/explain?task=poll")).await.body;
     assert_eq!(
-        told["tasks"][0]["because"],
-        "`look` timed out, and it has `soft_fail`: timed out while waiting; its last poll failed: the \
+        explained["tasks"][0]["because"],
+        "`poll` timed out, and it has `soft_fail`: timed out while waiting; its last poll failed: the \
          folder cannot be read."
     );
 }

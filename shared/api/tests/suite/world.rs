@@ -3,9 +3,8 @@
 use std::ops::Deref;
 use std::sync::{Arc, LazyLock};
 
-use accounts::Accounts;
 use async_trait::async_trait;
-use auth::{Authenticator, Issuer, Keys, Policy, PushAuth, Verifier};
+use auth::{Authenticator, Issuer, Policy, PushAuth};
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Method, Request, StatusCode, header};
@@ -14,8 +13,8 @@ use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use bus::SystemClock;
 use chrono::TimeDelta;
-use ebbflow_api::{Access, Api, Feed, Links, router};
-use host::{App, Secrets};
+use ebbflow_api::{Access, Api, Links, router};
+use host::{App, Connected};
 use model::message::TaskResult;
 use model::{Clock, Failure, InstalledQueue, Instant, Queues, RunId};
 use runtime::Settings;
@@ -145,16 +144,8 @@ impl World {
     }
 
     fn serve(base: Arc<testkit::World<RecordingBus, Time>>, app: App, access: Access) -> Self {
-        let api = Api {
-            app,
-            database: read::Database::new(base.postgres()),
-            accounts: Accounts::new(base.postgres()),
-            access,
-            links: Links::local("http://localhost:8480"),
-            pages_open: false,
-            feed: Feed::default(),
-            secrets: Secrets::default(),
-        };
+        let connected = Connected { app, ..base.connected(PushAuth::None) };
+        let api = Api::new(connected, access, Links::local("http://localhost:8480"));
         Self { router: router(api), base }
     }
 
@@ -270,7 +261,7 @@ fn usual_queues() -> Queues {
 }
 
 pub(crate) fn all_are_admins() -> Access {
-    let verifier = Verifier::new([ISSUER.url()], "api", Keys::fixed(&ISSUER.jwks()));
+    let verifier = ISSUER.verifier("api");
     let policy = Policy::read("@example.com=admin:*").unwrap();
     Access::new(Authenticator::new([verifier.into()]), policy).with_queues(usual_queues())
 }

@@ -1,13 +1,13 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use ebbflow_auth::{Error, Issuer, Keys, Verifier};
+use ebbflow_auth::{Error, Issuer};
 
 use crate::{ACCOUNT, AUDIENCE, HOUSE, ISSUER, at};
 
 #[tokio::test]
 async fn a_push_token_verifies_with_the_published_keys() {
-    let verifier = Verifier::new([ISSUER], AUDIENCE, Keys::fixed(&HOUSE.jwks()));
+    let verifier = HOUSE.verifier(AUDIENCE);
     let claims = verifier.verify(&HOUSE.push_token(ACCOUNT, AUDIENCE, at(0)), at(3599)).await.unwrap();
     assert_eq!((claims.email.as_deref(), claims.email_verified), (Some(ACCOUNT), true));
     assert_eq!(claims.exp, at(3600));

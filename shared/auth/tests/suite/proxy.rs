@@ -23,7 +23,7 @@ impl Proxy {
         let [x, y] = [&point[..32], &point[32..]].map(|half| BASE64_URL_SAFE_NO_PAD.encode(half));
         let jwks = json!({ "keys": [{ "kty": "EC", "crv": "P-256", "kid": "ec", "x": x, "y": y }] });
         let proxy = Verifier::new([IAP_ISSUER], CONSOLE, Keys::fixed(&jwks));
-        let house = Verifier::new([ISSUER], AUDIENCE, Keys::fixed(&HOUSE.jwks()));
+        let house = HOUSE.verifier(AUDIENCE);
         let key = EncodingKey::from_ec_der(pair.to_pkcs8v1().unwrap().as_ref());
         Self { key, gate: Authenticator::new([house.into(), proxy.into()]) }
     }
@@ -82,7 +82,7 @@ async fn only_the_proxy_is_trusted_with_addresses_that_it_does_not_call_verified
 
 #[tokio::test]
 async fn without_a_trusted_proxy_there_are_no_assertions() {
-    let house = Verifier::new([ISSUER], AUDIENCE, Keys::fixed(&HOUSE.jwks()));
+    let house = HOUSE.verifier(AUDIENCE);
     let gate = Authenticator::new([house.into()]);
     assert!(!gate.trusts_proxy());
     assert_eq!(gate.identify_by_proxy(&HOUSE.sign(&claims()), at(0)).await, Err(Error::Missing));

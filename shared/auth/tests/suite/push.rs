@@ -1,10 +1,10 @@
-use ebbflow_auth::{Error, Keys, PushAuth, Verifier};
+use ebbflow_auth::{Error, PushAuth};
 use serde_json::{Value, json};
 
 use crate::{ACCOUNT, AUDIENCE, HOUSE, ISSUER, at, claims, claims_with};
 
 fn oidc() -> PushAuth {
-    let verifier = Verifier::new([ISSUER], AUDIENCE, Keys::fixed(&HOUSE.jwks()));
+    let verifier = HOUSE.verifier(AUDIENCE);
     PushAuth::Oidc { verifier, service_account: ACCOUNT.into() }
 }
 

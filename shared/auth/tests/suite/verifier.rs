@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::{AUDIENCE, HOUSE, ISSUER, at, claims, claims_with, claims_without};
 
 fn verifier() -> Verifier {
-    Verifier::new([ISSUER], AUDIENCE, Keys::fixed(&HOUSE.jwks()))
+    HOUSE.verifier(AUDIENCE)
 }
 
 async fn verify(token: &str) -> Result<Claims, Error> {

@@ -86,9 +86,9 @@ async fn an_undeliverable_message_becomes_a_dead_letter_that_can_be_subscribed_t
     let seen = undertaker.next().await;
     assert_eq!((seen.delivery.message, seen.delivery.attempt), (work("light", 1), None));
     broker.idle().await;
-    let letters = broker.dead_letters(&topic);
-    assert_eq!(letters.len(), 1);
-    let source = |name| &*letters[0].attributes[&format!("CloudPubSubDeadLetterSource{name}")];
+    let dead = broker.dead_letters(&topic);
+    assert_eq!(dead.len(), 1);
+    let source = |name| &*dead[0].attributes[&format!("CloudPubSubDeadLetterSource{name}")];
     assert_eq!(source("Subscription"), "execute");
     assert_eq!(source("SubscriptionProject"), "local");
     assert_eq!(source("DeliveryCount"), "5");

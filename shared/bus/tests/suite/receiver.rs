@@ -3,7 +3,7 @@
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use auth::{Issuer, Keys, PushAuth, Verifier};
+use auth::{Issuer, PushAuth};
 use axum::Router;
 use axum::body::Bytes;
 use axum::http::{HeaderMap, StatusCode, header::AUTHORIZATION};
@@ -85,7 +85,7 @@ pub(crate) async fn serve(router: Router) -> String {
 
 /// Passes only if the push was signed for us by the house.
 pub(crate) async fn check_token(authorization: Option<&str>) {
-    let verifier = Verifier::new([ISSUER], AUDIENCE, Keys::fixed(&HOUSE.jwks()));
+    let verifier = HOUSE.verifier(AUDIENCE);
     let auth = PushAuth::Oidc { verifier, service_account: ACCOUNT.into() };
     auth.check(authorization, SystemClock.now()).await.unwrap();
 }

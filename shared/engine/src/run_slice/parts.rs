@@ -10,7 +10,7 @@ use model::{
 };
 use serde_json::Value;
 
-/// What still follows from the decisions made so far.
+/// The consequences that still follow from the decisions made so far.
 #[derive(Debug, Default)]
 pub(crate) struct OpenWork {
     /// Tasks that ended and whose dependants are not notified yet.

@@ -139,14 +139,14 @@ fn a_late_success_is_recorded_for_its_own_attempt() {
     rows.play(&Claim("a", 1));
     rows.play(&Lose("a", 1));
     rows.play(&Done("a", 1));
-    let told: Vec<(u32, &str)> =
+    let ends: Vec<(u32, &str)> =
         rows.attempts.iter().map(|record| (record.attempt, record.state.name())).collect();
-    assert_eq!(told, [(1, "failed"), (1, "succeeded"), (2, "cancelled")]);
+    assert_eq!(ends, [(1, "failed"), (1, "succeeded"), (2, "cancelled")]);
     assert_eq!(rows.events.iter().rfind(|event| event.task.is_some()).unwrap().attempt, 1);
 }
 
 #[test]
-fn a_failure_told_by_someone_who_does_not_hold_the_attempt_is_refused() {
+fn a_failure_reported_by_someone_who_does_not_hold_the_attempt_is_refused() {
     let mut rows = Rows::of(testkit::workflow("a"));
     rows.play(&Claim("a", 1));
     rows.play(&Happened::FailElsewhere("a", 1));

@@ -165,8 +165,8 @@ fn completing_a_child_writes_as_little_in_a_wide_fan_out_as_in_a_narrow_one() {
 #[test]
 fn the_timeline_tells_of_the_children_once() {
     let rows = all_or_nothing(1_000, Some(5));
-    let told = rows.events.iter().filter(|event| event.kind == EventKind::TaskFannedOut);
-    assert_eq!(told.map(|event| event.data.clone()).collect::<Vec<_>>(), [json!({"count": 1_000})]);
+    let fanned_out = rows.events.iter().filter(|event| event.kind == EventKind::TaskFannedOut);
+    assert_eq!(fanned_out.map(|event| event.data.clone()).collect::<Vec<_>>(), [json!({"count": 1_000})]);
     let announced = rows.announced.iter().filter(|message| matches!(message, Message::TaskDispatched(_)));
     assert_eq!(announced.count(), 5);
 }

@@ -241,11 +241,11 @@ fn a_cancelled_run_does_not_cancel_the_task_that_it_shares() {
     let mut rows = waiter();
     rows.decide(&Command::Rejoin { task: TaskIndex(0), attempt: 1 });
     rows.decide(&Command::Cancel { actor: "ana".into(), reason: None });
-    let told = rows.outbox.iter().find_map(|message| match message {
+    let published = rows.outbox.iter().find_map(|message| match message {
         Message::SharedFinished(finished) => Some(finished.state),
         _ => None,
     });
-    assert_eq!(told, Some(TaskState::Cancelled), "the runs that wait execute it themselves");
+    assert_eq!(published, Some(TaskState::Cancelled), "the runs that wait execute it themselves");
 }
 
 #[test]

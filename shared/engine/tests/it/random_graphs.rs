@@ -144,7 +144,7 @@ fn by_behaviour(behaviour: &Behaviour) -> TaskState {
     if well { TaskState::Succeeded } else { TaskState::Failed }
 }
 
-/// Obviously right: each task in order, looking at how all its parents ended, unless a person marked it.
+/// Obviously right: each task in order, from how all its parents ended, unless a person marked it.
 fn reference(
     workflow: &Workflow,
     behaviours: &[Behaviour],
@@ -325,7 +325,7 @@ fn cases_are_the_same_each_time() {
 }
 
 #[test]
-fn the_end_is_what_a_look_at_the_whole_run_says() {
+fn the_end_is_what_evaluating_the_whole_run_gives() {
     let cases = (graphs(), proptest::collection::vec(any::<u8>(), 1..40));
     explore("the_end", &cases, |((workflow, behaviours), choices)| {
         let expected = reference(&workflow, &behaviours, &BTreeMap::new());
@@ -341,7 +341,7 @@ fn the_end_is_what_a_look_at_the_whole_run_says() {
 }
 
 #[test]
-fn whatever_people_do_the_end_is_what_a_look_at_the_whole_run_says() {
+fn whatever_people_do_the_end_is_what_evaluating_the_whole_run_gives() {
     let steps = proptest::collection::vec(actions(), 1..40);
     let cases = (graphs(), steps, proptest::collection::vec(any::<u8>(), 1..40));
     explore("whatever_people_do", &cases, |((workflow, behaviours), actions, choices)| {

@@ -11,7 +11,7 @@ use crate::rows::Rows;
 const SENSOR: TaskIndex = TaskIndex(0);
 
 fn sensor(change: impl Fn(&mut Pacing)) -> Workflow {
-    let mut workflow = testkit::workflow("look -> after");
+    let mut workflow = testkit::workflow("poll -> after");
     let mut pacing = Pacing {
         interval_seconds: 10,
         factor: 2.0,
@@ -27,7 +27,7 @@ fn sensor(change: impl Fn(&mut Pacing)) -> Workflow {
     workflow
 }
 
-fn looking(change: impl Fn(&mut Pacing)) -> Rows {
+fn sensing(change: impl Fn(&mut Pacing)) -> Rows {
     Rows::directed(sensor(change), |_: &Graph, _| Directive::Poll)
 }
 
@@ -40,7 +40,7 @@ fn report(rows: &mut Rows, attempt: u32, result: TaskResult) -> Outcome {
     rows.decide(&Command::Report { task: SENSOR, attempt, worker: None, started_at, result })
 }
 
-/// For which attempts someone was asked to look.
+/// The attempts for which a poll was requested.
 fn asked(rows: &Rows) -> Vec<u32> {
     let looks = rows.announced.iter().filter_map(|message| match message {
         Message::PollDue(due) => match &due.target {
@@ -60,10 +60,10 @@ fn next_poll(rows: &Rows, began: Instant) -> i64 {
 }
 
 #[test]
-fn a_sensor_sleeps_between_looks_that_grow_apart_and_holds_no_place() {
-    let mut rows = looking(|_| {});
+fn a_sensor_sleeps_between_polls_that_grow_apart_and_holds_no_slot() {
+    let mut rows = sensing(|_| {});
     let began = rows.now;
-    assert_eq!(rows.stand(), "look=sleeping after=pending run=running");
+    assert_eq!(rows.stand(), "poll=sleeping after=pending run=running");
     assert_eq!((asked(&rows), next_poll(&rows, began)), (vec![1], 10));
     for (second, next) in [(10, 30), (30, 70), (70, 130)] {
         rows.now = began + TimeDelta::seconds(second);
@@ -71,7 +71,7 @@ fn a_sensor_sleeps_between_looks_that_grow_apart_and_holds_no_place() {
         assert_eq!(wake(&mut rows, TimerKind::Sleep), Outcome::Applied);
         assert_eq!((asked(&rows), next_poll(&rows, began)), (vec![1], next));
     }
-    assert_eq!(rows.stand(), "look=sleeping after=pending run=running");
+    assert_eq!(rows.stand(), "poll=sleeping after=pending run=running");
 }
 
 fn polled(rows: &mut Rows, attempt: u32, failure: Option<&str>) -> Outcome {
@@ -80,14 +80,14 @@ fn polled(rows: &mut Rows, attempt: u32, failure: Option<&str>) -> Outcome {
 }
 
 #[test]
-fn why_a_look_failed_is_noted_once_until_it_is_otherwise() {
-    let mut rows = looking(|_| {});
+fn why_a_poll_failed_is_noted_once_until_it_is_otherwise() {
+    let mut rows = sensing(|_| {});
     assert_eq!(polled(&mut rows, 1, None), Outcome::Stale, "there was nothing to see, as ever");
     assert_eq!(polled(&mut rows, 2, Some("refused")), Outcome::Stale, "another attempt");
     assert_eq!(polled(&mut rows, 1, Some("refused")), Outcome::Applied);
     assert_eq!(polled(&mut rows, 1, Some("refused")), Outcome::Stale, "nothing changed");
     assert_eq!(polled(&mut rows, 1, Some("reset")), Outcome::Applied);
-    assert_eq!(rows.stand(), "look=sleeping after=pending run=running");
+    assert_eq!(rows.stand(), "poll=sleeping after=pending run=running");
     // The next poll knows that this one failed, so it reports when the source is back.
     rows.announced.clear();
     wake(&mut rows, TimerKind::Sleep);
@@ -103,9 +103,9 @@ fn why_a_look_failed_is_noted_once_until_it_is_otherwise() {
 
 #[test]
 fn what_a_sensor_saw_is_its_output_and_ends_its_timers() {
-    let mut rows = looking(|_| {});
+    let mut rows = sensing(|_| {});
     assert_eq!(report(&mut rows, 1, TaskResult::Succeeded(json!({"rows": 3}))), Outcome::Applied);
-    assert_eq!(rows.stand(), "look=succeeded after=dispatched run=running");
+    assert_eq!(rows.stand(), "poll=succeeded after=dispatched run=running");
     assert_eq!((rows.outputs.clone(), rows.timers.len()), (vec![(SENSOR, json!({"rows": 3}))], 0));
     // The report of another poll at the same time is stale.
     assert_eq!(report(&mut rows, 1, TaskResult::Succeeded(json!({"rows": 4}))), Outcome::Stale);
@@ -114,33 +114,33 @@ fn what_a_sensor_saw_is_its_output_and_ends_its_timers() {
 
 #[test]
 fn a_sensor_that_sees_nothing_in_time_fails_or_is_skipped() {
-    let mut rows = looking(|_| {});
+    let mut rows = sensing(|_| {});
     assert_eq!(wake(&mut rows, TimerKind::Timeout), Outcome::Applied);
-    assert_eq!(rows.stand(), "look=failed after=upstream_failed run=failed");
+    assert_eq!(rows.stand(), "poll=failed after=upstream_failed run=failed");
     assert_eq!(rows.tasks[&SENSOR].failure.as_ref().unwrap().class, ErrorClass::Timeout);
-    let mut rows = looking(|pacing| pacing.soft_fail = true);
+    let mut rows = sensing(|pacing| pacing.soft_fail = true);
     assert_eq!(wake(&mut rows, TimerKind::Timeout), Outcome::Applied);
-    assert_eq!(rows.stand(), "look=skipped after=skipped run=succeeded");
+    assert_eq!(rows.stand(), "poll=skipped after=skipped run=succeeded");
     assert_eq!(rows.timers.len(), 0);
 }
 
 #[test]
-fn a_look_that_can_never_succeed_fails_the_task_or_skips_it() {
+fn a_poll_that_can_never_succeed_fails_the_task_or_skips_it() {
     let failure = || TaskResult::Failed(Failure::permanent("no such table"));
-    let mut rows = looking(|_| {});
+    let mut rows = sensing(|_| {});
     assert_eq!(report(&mut rows, 1, failure()), Outcome::Applied);
-    assert_eq!(rows.stand(), "look=failed after=upstream_failed run=failed");
-    let mut rows = looking(|pacing| pacing.soft_fail = true);
+    assert_eq!(rows.stand(), "poll=failed after=upstream_failed run=failed");
+    let mut rows = sensing(|pacing| pacing.soft_fail = true);
     assert_eq!(report(&mut rows, 1, failure()), Outcome::Applied);
-    assert_eq!(rows.stand(), "look=skipped after=skipped run=succeeded");
+    assert_eq!(rows.stand(), "poll=skipped after=skipped run=succeeded");
 }
 
 #[test]
-fn a_person_can_have_a_sensor_look_now() {
-    let mut rows = looking(|_| {});
+fn a_person_can_have_a_sensor_poll_now() {
+    let mut rows = sensing(|_| {});
     rows.announced.clear();
     let by = By { actor: "ada".into(), reason: None };
     assert_eq!(rows.decide(&Command::Operate { operation: Operation::Wake(SENSOR), by }), Outcome::Applied);
     assert_eq!(asked(&rows), [1]);
-    assert_eq!(rows.stand(), "look=sleeping after=pending run=running");
+    assert_eq!(rows.stand(), "poll=sleeping after=pending run=running");
 }

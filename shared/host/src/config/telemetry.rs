@@ -62,7 +62,7 @@ impl Reader<'_> {
         Some(OtlpConfig { endpoint, headers, auth, installation, project, region })
     }
 
-    /// What the names of everything that belongs to this installation begin with.
+    /// The prefix of the names of everything that belongs to this installation.
     pub(super) fn topic_prefix(&self) -> String {
         self.optional("EBB_TOPIC_PREFIX").unwrap_or_else(|| Topic::DEFAULT_PREFIX.to_owned())
     }

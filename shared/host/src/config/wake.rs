@@ -1,4 +1,4 @@
-//! What wakes the sweep.
+//! The source that wakes the sweep.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use model::Clock;
 use super::{PushConfig, Reader};
 use crate::app::StartError;
 
-/// What wakes the sweep: `EBB_WAKE`.
+/// The source that wakes the sweep: `EBB_WAKE`.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum WakeConfig {
     /// `tick`: the scheduler, every minute.

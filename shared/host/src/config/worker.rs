@@ -1,4 +1,4 @@
-//! What runs attempts is allowed, and how it is contained: the settings of `ebb worker`, which execute shares.
+//! The permissions and the containment of attempts: the settings of `ebb worker`, which execute shares.
 
 use super::{ContainmentConfig, Environment, Problems, Reader};
 use crate::EgressPolicy;

@@ -58,7 +58,7 @@ pub struct Exporter {
     pace: Mutex<Pace>,
 }
 
-/// What metrics and spans are about: this process.
+/// The resource that metrics and spans describe: this process.
 pub(crate) struct Resource(Vec<(&'static str, String)>);
 
 impl Resource {

@@ -15,7 +15,7 @@ pub(super) struct Variable {
 }
 
 impl Variable {
-    /// What the names of these variables begin with.
+    /// The prefix of these variables.
     pub(super) const PREFIX: &str = "EBB_SECRET_";
 
     const SEPARATOR: &str = "__";

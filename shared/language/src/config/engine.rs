@@ -25,7 +25,7 @@ pub struct Transform {
 #[serde(deny_unknown_fields)]
 pub struct WaitForSignal {
     /// The signal's name, which is not a template: senders must know it.
-    #[schemars(extend("format" = "signal-name", "pattern" = "^[a-z0-9_-]+$"))]
+    #[schemars(extend("format" = "signal-name"))]
     pub signal: String,
     /// How long to wait; default: forever.
     #[serde(default)]
@@ -44,7 +44,7 @@ impl WaitForSignal {
 #[serde(deny_unknown_fields)]
 pub struct ChildWorkflow {
     /// The name of the workflow.
-    #[schemars(extend("format" = "workflow-name", "pattern" = "^[a-z0-9-]+$"))]
+    #[schemars(extend("format" = "workflow-name"))]
     pub workflow: String,
     /// The inputs of the run.
     #[serde(default)]
@@ -72,7 +72,7 @@ pub struct Approval {
     pub approvers: Vec<Text>,
     /// The fields of the form.
     #[serde(default)]
-    #[schemars(extend("propertyNames" = {"format": "field-name", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$"}))]
+    #[schemars(extend("propertyNames" = {"format": "field-name"}))]
     pub fields: BTreeMap<String, FormField>,
     /// How long to wait; default: forever.
     #[serde(default)]

@@ -88,7 +88,7 @@ pub(crate) struct BashFields {
 #[serde(deny_unknown_fields)]
 #[schemars(extend("oneOf" = [
     {"required": ["command"]}, {"required": ["script"]}, {"required": ["code"]}, {"required": ["function"]}
-]))]
+], "dependentRequired" = {"kwargs": ["function"]}))]
 pub(crate) struct PythonFields {
     /// A command line for bash that starts Python; values reach it as environment, as for `bash`.
     command: Option<String>,
@@ -143,22 +143,13 @@ impl TryFrom<PythonFields> for Python {
     type Error = &'static str;
 
     fn try_from(fields: PythonFields) -> Result<Self, Self::Error> {
-        let is_function = fields.function.is_some();
         let program = match (fields.command, fields.script, fields.code, fields.function) {
             (Some(command), None, None, None) => Program::Command(command),
             (None, Some(script), None, None) => Program::Script(script),
             (None, None, Some(code), None) => Program::Code(code),
-            (None, None, None, Some(function)) => Program::Function(function, fields.kwargs.clone()),
+            (None, None, None, Some(function)) => Program::Function(function, fields.kwargs),
             _ => return Err("give exactly one of `command`, `script`, `code` and `function`"),
         };
-        if !is_function && !fields.kwargs.is_empty() {
-            return Err("`kwargs` are for `function`; pass values to other programs with `env` or `args`");
-        }
-        // A line that begins with a dash would be an option of pip, and a value must not become one.
-        let is_option = |line: &String| line.trim_start().starts_with('-') || line.contains(['\n', '\r']);
-        if fields.requirements.iter().any(is_option) {
-            return Err("`requirements` are packages; options of pip belong in `requirements_file`");
-        }
         let environment = PythonEnvironment {
             requirements: fields.requirements,
             requirements_file: fields.requirements_file,
@@ -178,28 +169,4 @@ impl Process {
         let env = env.into_iter().map(|(name, value)| (name, value.0)).collect();
         Self { program, args: args.into_iter().map(|arg| arg.0).collect(), env, files }
     }
-}
-
-/// The maximum length of a function's name and its module's, in bytes. The module stands for a file in each of its packages.
-pub(crate) const MAX_FUNCTION: usize = 255;
-
-/// Whether a text names a function: `module:function`, both possibly with dots.
-pub(crate) fn is_function(text: &str) -> bool {
-    if text.len() > MAX_FUNCTION {
-        return false;
-    }
-    let is_name = |name: &str| {
-        let mut characters = name.chars();
-        let starts = characters.next().is_some_and(|first| first.is_alphabetic() || first == '_');
-        starts && characters.all(|character| character.is_alphanumeric() || character == '_')
-    };
-    let is_path = |path: &str| path.split('.').all(is_name);
-    text.split_once(':').is_some_and(|(module, function)| is_path(module) && is_path(function))
-}
-
-/// Whether a text is a version of Python, such as `3.12`.
-pub(crate) fn is_python_version(text: &str) -> bool {
-    let is_number =
-        |part: &str| (1..=3).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit());
-    text.split('.').count() <= 3 && text.split('.').all(is_number)
 }

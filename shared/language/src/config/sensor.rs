@@ -118,7 +118,7 @@ pub struct TimeSensor {
 #[schemars(inline)]
 pub struct RunSensor {
     /// The workflow of the run.
-    #[schemars(extend("format" = "workflow-name", "pattern" = "^[a-z0-9-]+$"))]
+    #[schemars(extend("format" = "workflow-name"))]
     pub workflow: String,
     /// The logical date of the run, RFC 3339.
     #[serde(deserialize_with = "instant::deserialize")]

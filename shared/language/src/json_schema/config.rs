@@ -5,10 +5,10 @@ use serde_json::{Map, Value, json};
 
 use super::kinds::Kinds;
 use super::values::{or_template, types};
-use crate::names;
 use crate::node::{Data, Node, Position};
+use crate::schema::format::Format;
 use crate::schema::{self, Extent, scalar};
-use crate::shape::{DURATION, DURATIONS, Shape, described, name as name_shape};
+use crate::shape::described;
 use crate::suggest::Budget;
 use crate::types::TaskType;
 
@@ -58,9 +58,9 @@ impl Publisher {
         for (key, inner) in given {
             let inner = match key.as_str() {
                 "$schema" | "title" => continue,
-                "required" if self.extent == Extent::Part => continue,
+                "required" | "dependentRequired" if self.extent == Extent::Part => continue,
                 "format" => {
-                    found.extend(format(inner));
+                    found.extend(Format::of(schema).into_iter().flat_map(Format::keywords));
                     continue;
                 }
                 "default" if inner.is_null() => continue,
@@ -128,26 +128,4 @@ fn without_nothing(mut schema: Map<String, Value>) -> Map<String, Value> {
         _ => schema.insert("type".to_owned(), named.into()),
     };
     schema
-}
-
-/// A format of ours in words that everyone's tools know.
-fn format(format: &Value) -> Map<String, Value> {
-    let named = |rule: &'static names::Rule| name_shape(rule).schema();
-    let known = match format.as_str().unwrap_or_default() {
-        "duration" => json!({"pattern": DURATION, "minLength": 1, "examples": DURATIONS}),
-        "date-time" => json!({"format": format}),
-        "http-url" => json!({"pattern": "^https?://"}),
-        "script-path" | "requirements-path" => {
-            let (name, dot) = (r"(\.{3,}|[^/\\]*[^./\\][^/\\]*)", r"\./+");
-            json!({"pattern": format!("^({dot}|{name}/+)*{name}$")})
-        }
-        "function" => json!({"pattern": r"^[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*$"}),
-        "python-version" => json!({"pattern": r"^[0-9]{1,3}(\.[0-9]{1,3}){0,2}$", "examples": ["3.12"]}),
-        "signal-name" => named(&names::SIGNAL),
-        "workflow-name" => named(&names::PLAIN),
-        "field-name" => named(&names::FIELD),
-        // How many bits a number has is nothing to write by.
-        _ => json!({}),
-    };
-    known.as_object().cloned().unwrap_or_default()
 }

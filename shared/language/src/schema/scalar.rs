@@ -1,21 +1,16 @@
 //! What a schema allows of one value by itself: its type, its range, its format, the words allowed.
 
-use model::ScriptPath;
-use model::instant::{self, InvalidInstant};
 use serde_json::Value;
 
-use crate::config;
-use crate::duration::Duration;
-use crate::names;
+use super::format::Format;
 use crate::node::{Data, Node};
-use crate::read;
 use crate::suggest::{self, Budget};
 use crate::template;
 
 /// What is wrong with a value, and how to put it right.
-pub(super) struct Problem {
-    pub(super) message: String,
-    pub(super) hint: Option<String>,
+pub(crate) struct Problem {
+    pub(crate) message: String,
+    pub(crate) hint: Option<String>,
 }
 
 impl Problem {
@@ -120,78 +115,10 @@ fn out_of_range(schema: &Value, node: &Node) -> Option<Problem> {
 
 /// Whether a setting must be known before anything runs, and so cannot be a template.
 pub(crate) fn is_fixed(schema: &Value) -> bool {
-    let format = schema.get("format").and_then(Value::as_str);
-    matches!(
-        format,
-        Some(
-            "signal-name"
-                | "expression"
-                | "statement"
-                | "function"
-                | "package"
-                | "requirements-path"
-                | "fixed"
-        )
-    )
-}
-
-fn wrong_name(name: &str, rule: &names::Rule) -> Option<Problem> {
-    names::refusal(name, rule).map(|(message, hint)| Problem { message, hint })
+    Format::of(schema).is_some_and(|format| format.is_fixed)
 }
 
 fn wrong_format(schema: &Value, node: &Node) -> Option<Problem> {
     let Data::Text(text) = &node.data else { return None };
-    match schema.get("format")?.as_str()? {
-        "duration" => text.parse::<Duration>().err().and_then(|error| Problem::of(error.to_string(), None)),
-        "date-time" => match instant::parse(text).err()? {
-            InvalidInstant::Format(text) => {
-                let hint = Some("such as `2026-01-31T18:00:00Z`".to_owned());
-                Problem::of(format!("`{text}` is not an RFC 3339 timestamp"), hint)
-            }
-            year => Problem::of(year.to_string(), None),
-        },
-        "http-url" if !read::is_url(text) => {
-            let hint = Some("begin it with `https://`".to_owned());
-            Problem::of(format!("`{text}` is not an HTTP URL"), hint)
-        }
-        "signal-name" if template::is_template(text) => {
-            let hint = "senders must know it: use a fixed name, and send variable data as the payload";
-            Problem::of("a signal's name cannot be a template".to_owned(), Some(hint.to_owned()))
-        }
-        "signal-name" => wrong_name(text, &names::SIGNAL),
-        "expression" if template::is_template(text) => {
-            Problem::of("an expression is written without braces".to_owned(), None)
-        }
-        "statement" if template::is_template(text) => {
-            let hint = "write `$1` where a value goes, and the value into `params`".to_owned();
-            Problem::of("values are bound to a query, never pasted into it".to_owned(), Some(hint))
-        }
-        "package" | "requirements-path" if template::is_template(text) => {
-            let hint = "packages are code: write each of them, or choose with a `switch` between tasks";
-            Problem::of("packages cannot be named by a template".to_owned(), Some(hint.to_owned()))
-        }
-        "script-path" | "requirements-path" => {
-            let hint = Some("put the script into that folder, and name it from there".to_owned());
-            Problem::of(ScriptPath::new(text).err()?.to_string(), hint)
-        }
-        "function" if text.len() > config::MAX_FUNCTION => {
-            let most = config::MAX_FUNCTION;
-            Problem::of(
-                format!("the name of a function has {} bytes, more than the {most} allowed", text.len()),
-                None,
-            )
-        }
-        "function" if !config::is_function(text) => {
-            let hint =
-                Some("such as `report:build`, for the function `build` in the file `report.py`".to_owned());
-            Problem::of(format!("`{}` is not a function, as `module:function`", text.escape_debug()), hint)
-        }
-        "python-version" if !config::is_python_version(text) => {
-            let hint = Some("such as `\"3.12\"`, in quotes".to_owned());
-            Problem::of(format!("`{}` is not a version of Python", text.escape_debug()), hint)
-        }
-        "workflow-name" => wrong_name(text, &names::PLAIN),
-        "field-name" => wrong_name(text, &names::FIELD),
-        _ => None,
-    }
+    Format::of(schema)?.problem(text)
 }

@@ -102,7 +102,7 @@ record! {
     pub(crate) struct EntryParts<'n> as "a task" {
         /// The task's name, unique in the workflow.
         name: Word<'n> = shape::name(&names::TASK),
-        /// What kind of work the task does.
+        /// The type of the task.
         r#type: Given<'n, TaskKind> = given(kind()),
         /// The name of a reusable task from `tasks/`. In a fan-out: the task to run for each element.
         task: &'n Node = node(|| refer("child")),
@@ -153,7 +153,7 @@ record! {
     pub(crate) struct ReusableParts<'n> as "a reusable task" {
         /// The task's name, the same as the file's.
         name: Word<'n> = required(shape::name(&names::TASK)),
-        /// What kind of work the task does.
+        /// The type of the task.
         r#type: Given<'n, TaskKind> = required(given(kind())),
         /// For people. Templates are rendered.
         description: Word<'n> = text(),

@@ -34,7 +34,7 @@ pub struct Item {
     pub index: u32,
 }
 
-/// What a template can see of its run.
+/// The facts about its run that a template can use.
 #[derive(Clone, PartialEq, Debug)]
 pub struct RunFacts {
     /// `run.id`, a UUID in hexadecimal.
@@ -48,7 +48,7 @@ pub struct RunFacts {
     pub interval: Option<Interval>,
 }
 
-/// What a template can see of its task.
+/// The facts about its task that a template can use.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TaskFacts {
     /// `task.name`, as the workflow defines it.

@@ -10,7 +10,7 @@ use super::syntax::{self, is_template};
 /// What is wrong with a text that was tried out.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ExpressionError {
-    /// What is wrong, in a sentence.
+    /// The problem, in a sentence.
     pub message: String,
     /// How to fix it.
     pub hint: Option<String>,

@@ -71,7 +71,7 @@ pub(crate) const NOT_BY_SHAPE: [(&str, &[&str]); 8] = [
 ];
 
 /// How the language says that a shape is wrong.
-pub(crate) const OF_SHAPE: [&str; 12] = [
+pub(crate) const OF_SHAPE: [&str; 13] = [
     "unknown field",
     ": expected ",
     "must be a mapping",
@@ -84,6 +84,7 @@ pub(crate) const OF_SHAPE: [&str; 12] = [
     "only a task of type",
     "is not a valid name",
     "needs at least one",
+    "` only with `",
 ];
 
 /// The same of what is laid over something else: what it lacks, that may have.

@@ -18,7 +18,7 @@ pub enum Topic {
 }
 
 impl Topic {
-    /// What the ids of topics begin with, unless several installations share a bus.
+    /// The default prefix of topic ids, unless several installations share a bus.
     pub const DEFAULT_PREFIX: &str = "ebbflow";
 
     /// The topic's id on the bus.

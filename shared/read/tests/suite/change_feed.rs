@@ -24,7 +24,7 @@ fn firsts(page: &FeedPage) -> Vec<(RunId, i64)> {
 #[tokio::test]
 async fn what_was_committed_since_a_cursor_is_read_once() {
     let world = World::new().await;
-    let (store, feed) = (&world.store, feed(&world));
+    let (store, feed) = (world.postgres(), feed(&world));
     let id = example(store, 1).await;
     let start = feed.end().await.unwrap();
     assert_eq!(firsts(&read(&feed, &start).await), []);
@@ -44,7 +44,7 @@ async fn what_was_committed_since_a_cursor_is_read_once() {
 #[tokio::test]
 async fn what_was_not_committed_is_not_read() {
     let world = World::new().await;
-    let (store, feed) = (&world.store, feed(&world));
+    let (store, feed) = (world.postgres(), feed(&world));
     let id = example(store, 1).await;
     let start = feed.end().await.unwrap();
     let failed = step(store, id, |changes| {
@@ -58,7 +58,7 @@ async fn what_was_not_committed_is_not_read() {
 #[tokio::test]
 async fn a_write_that_was_overtaken_is_read_once_it_is_committed() {
     let world = World::new().await;
-    let (store, feed) = (&world.store, feed(&world));
+    let (store, feed) = (world.postgres(), feed(&world));
     let (slow, quick) = (example(store, 1).await, example(store, 2).await);
     let start = feed.end().await.unwrap();
     let mut unit = store.begin().await.unwrap();
@@ -76,7 +76,7 @@ async fn a_write_that_was_overtaken_is_read_once_it_is_committed() {
 #[tokio::test]
 async fn changes_of_one_run_come_in_order() {
     let world = World::new().await;
-    let (store, feed) = (&world.store, feed(&world));
+    let (store, feed) = (world.postgres(), feed(&world));
     let (one, other) = (example(store, 1).await, example(store, 2).await);
     let start = feed.end().await.unwrap();
     for number in 0..3 {
@@ -92,7 +92,7 @@ async fn changes_of_one_run_come_in_order() {
 #[tokio::test]
 async fn a_page_that_leaves_changes_out_says_so() {
     let world = World::new().await;
-    let (store, feed) = (&world.store, feed(&world));
+    let (store, feed) = (world.postgres(), feed(&world));
     let id = example(store, 1).await;
     let start = feed.end().await.unwrap();
     for number in 0..3 {
@@ -106,7 +106,7 @@ async fn a_page_that_leaves_changes_out_says_so() {
 #[tokio::test]
 async fn a_page_of_large_changes_ends_early_and_says_so() {
     let world = World::new().await;
-    let (store, feed) = (&world.store, feed(&world));
+    let (store, feed) = (world.postgres(), feed(&world));
     let id = example(store, 1).await;
     let start = feed.end().await.unwrap();
     for number in 0..20 {

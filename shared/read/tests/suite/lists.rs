@@ -28,10 +28,10 @@ async fn names(world: &World, filter: WorkflowFilter) -> Vec<String> {
 async fn workflows_are_listed_in_every_order_and_by_page() {
     let world = World::new().await;
     for (name, second) in [("b", 3), ("a", 2), ("d", 2), ("c", 1)] {
-        world.store.register(&later(name, "h1", second)).await.unwrap();
+        world.postgres().register(&later(name, "h1", second)).await.unwrap();
     }
-    world.store.archive(TENANT, "d", at(9)).await.unwrap();
-    world.store.archive(TENANT, "etl", at(9)).await.unwrap();
+    world.postgres().archive(TENANT, "d", at(9)).await.unwrap();
+    world.postgres().archive(TENANT, "etl", at(9)).await.unwrap();
     let list = async |sort, after: Option<WorkflowCursor>, limit| {
         names(&world, WorkflowFilter { sort, after, limit, ..WorkflowFilter::default() }).await
     };
@@ -42,7 +42,7 @@ async fn workflows_are_listed_in_every_order_and_by_page() {
         (WorkflowSort::FirstChanged, ["c", "a", "b"]),
     ] {
         assert_eq!(list(sort, None, 9).await, all, "{sort:?}");
-        let first = world.store.workflow(TENANT, all[0]).await.unwrap().unwrap();
+        let first = world.postgres().workflow(TENANT, all[0]).await.unwrap().unwrap();
         assert_eq!(list(sort, Some((first.updated_at, first.name)), 9).await, all[1..], "{sort:?}");
     }
     assert_eq!(list(WorkflowSort::Name, None, 2).await, ["a", "b"]);
@@ -54,7 +54,7 @@ async fn workflows_are_listed_in_every_order_and_by_page() {
 async fn names_are_ordered_by_their_bytes() {
     let world = World::new().await;
     for name in ["b", "a-b", "B", "a_b", "a"] {
-        world.store.register(&definition(name, "h1")).await.unwrap();
+        world.postgres().register(&definition(name, "h1")).await.unwrap();
     }
     let all = WorkflowFilter { limit: 9, ..WorkflowFilter::default() };
     assert_eq!(names(&world, all.clone()).await, ["B", "a", "a-b", "a_b", "b"]);
@@ -66,8 +66,8 @@ async fn names_are_ordered_by_their_bytes() {
 async fn versions_are_listed_newest_first_and_by_page() {
     let world = World::new().await;
     for (hash, second) in [("h1", 1), ("h2", 2), ("h3", 3), ("h1", 4)] {
-        world.store.register(&later("example", hash, second)).await.unwrap();
-        world.store.register(&later("another", hash, second)).await.unwrap();
+        world.postgres().register(&later("example", hash, second)).await.unwrap();
+        world.postgres().register(&later("another", hash, second)).await.unwrap();
     }
     let reader = world.reader("viewer:default");
     let page = async |before, limit| {
@@ -88,7 +88,7 @@ fn timer(task: Option<u32>, kind: TimerKind, second: i64) -> Timer {
 #[tokio::test]
 async fn timers_are_listed_by_time_and_by_page() {
     let world = World::new().await;
-    let (one, two) = (example(&world.store, 1).await, example(&world.store, 2).await);
+    let (one, two) = (example(world.postgres(), 1).await, example(world.postgres(), 2).await);
     let of_one = [
         timer(Some(0), TimerKind::Retry, 20),
         timer(Some(1), TimerKind::Retry, 30),
@@ -96,7 +96,7 @@ async fn timers_are_listed_by_time_and_by_page() {
     ];
     let of_two = [timer(Some(0), TimerKind::Retry, 25)];
     for (run, timers) in [(one, of_one.to_vec()), (two, of_two.to_vec())] {
-        step(&world.store, run, |changes| changes.timers = timers).await.unwrap();
+        step(world.postgres(), run, |changes| changes.timers = timers).await.unwrap();
     }
     let reader = world.reader("viewer:default");
     let (mut filter, mut seen) = (TimerFilter { limit: 1, ..TimerFilter::default() }, Vec::new());
@@ -126,7 +126,7 @@ async fn timers_are_listed_by_time_and_by_page() {
 #[tokio::test]
 async fn the_last_runs_of_a_schedule_are_listed_with_their_starts() {
     let world = World::new().await;
-    let version = version(&world.store).await;
+    let version = version(world.postgres()).await;
     for (number, second, schedule, kind) in [
         (1, 10, "default", "schedule"),
         (2, 20, "default", "schedule"),
@@ -138,7 +138,7 @@ async fn the_last_runs_of_a_schedule_are_listed_with_their_starts() {
         new_run.facts.trigger_kind = kind.into();
         let interval = Interval { start: at(second), end: at(second) };
         new_run.facts.planned = Some(Planned { schedule: schedule.to_owned(), interval });
-        create(&world.store, &new_run).await.unwrap();
+        create(world.postgres(), &new_run).await.unwrap();
     }
     let reader = world.reader("viewer:default");
     let last = async |schedule: &str, limit| {
@@ -155,14 +155,14 @@ async fn the_last_runs_of_a_schedule_are_listed_with_their_starts() {
 async fn a_run_that_waits_sees_the_oldest_runs_of_its_concurrency_group() {
     let world = World::new().await;
     for (number, second) in [(1, 3), (2, 2), (3, 1)] {
-        let mut new_run = new_run(run_id(number), version(&world.store).await, 3);
+        let mut new_run = new_run(run_id(number), version(world.postgres()).await, 3);
         new_run.changes.run.concurrency_group = Some("eu".to_owned());
         new_run.changes.run.waiting = number == 1;
         new_run.changes.run.created_at = at(second);
-        create(&world.store, &new_run).await.unwrap();
+        create(world.postgres(), &new_run).await.unwrap();
     }
     let group = async |number: u128, reader: read::Reader| {
-        let run = run(&world.store, run_id(number)).await;
+        let run = run(world.postgres(), run_id(number)).await;
         reader.runs().concurrency_group(&run, 2).await
     };
     let members = group(1, world.reader("partner:default")).await.unwrap();
@@ -175,7 +175,7 @@ async fn a_run_that_waits_sees_the_oldest_runs_of_its_concurrency_group() {
 #[tokio::test]
 async fn events_of_children_are_left_out_except_those_of_one() {
     let world = World::new().await;
-    let id: RunId = example(&world.store, 1).await;
+    let id: RunId = example(world.postgres(), 1).await;
     let of_child = |index, second| Event {
         task: Some(TaskIndex(index)),
         child: Some(Child { of: TaskIndex(1), item: index - 3 }),
@@ -186,7 +186,7 @@ async fn events_of_children_are_left_out_except_those_of_one() {
     let first = [event(0), of_child(3, 1), of_child(4, 2)];
     let second = [of_child(3, 3), of_child(4, 4), of_run.clone()];
     for events in [first, second] {
-        step(&world.store, id, |changes| record(changes, &events)).await.unwrap();
+        step(world.postgres(), id, |changes| record(changes, &events)).await.unwrap();
     }
     let run = world.reader("viewer:default").run(id).await.unwrap();
     let read = async |with: Option<u32>, from, limit| {

@@ -52,7 +52,7 @@ async fn dead_letters_are_listed_newest_first_and_by_page() {
             body: id.into(),
             at: at(second),
         };
-        world.store.insert_dead_letter(&letter).await.unwrap();
+        world.postgres().insert_dead_letter(&letter).await.unwrap();
     }
     let platform = world.reader("viewer:*").platform(Read).unwrap();
     let page = platform.dead_letters(&DeadLetterFilter::newest(2)).await.unwrap();
@@ -80,7 +80,7 @@ fn facts(host: &str) -> WorkerFacts {
 #[tokio::test]
 async fn workers_are_listed_with_the_attempts_that_they_hold_of_the_callers_tenant() {
     let world = World::new().await;
-    let (store, id) = (&world.store, example(&world.store, 1).await);
+    let (store, id) = (world.postgres(), example(world.postgres(), 1).await);
     for (by, host, second) in [(1, Some("a \0"), 10), (2, Some("b"), 10), (2, None, 20), (3, None, 30)] {
         let heartbeat = Heartbeat { worker: worker(by), facts: host.map(facts), at: at(second) };
         store.beat(&heartbeat).await.unwrap();
@@ -126,10 +126,10 @@ async fn workers_are_listed_with_the_attempts_that_they_hold_of_the_callers_tena
 async fn tenants_are_listed_as_far_as_the_grants_reach() {
     let world = World::new().await;
     for (second, name) in ["zeta", "alpha", "zeta", "mid"].into_iter().enumerate() {
-        world.store.tenant(name, at(second as i64)).await.unwrap();
+        world.postgres().tenant(name, at(second as i64)).await.unwrap();
     }
-    world.store.set_weight(world.other, 7).await.unwrap();
-    world.store.set_slots(&Limit::Tenant(world.other), Some(4)).await.unwrap();
+    world.postgres().set_weight(world.other, 7).await.unwrap();
+    world.postgres().set_slots(&Limit::Tenant(world.other), Some(4)).await.unwrap();
     let names = async |grant: &str, after, limit| {
         let page = world.reader(grant).tenants().list(after, limit).await.unwrap();
         (page.items.into_iter().map(|tenant| tenant.name).collect::<Vec<_>>(), page.next)

@@ -37,7 +37,7 @@ fn filter() -> RunFilter {
 #[tokio::test]
 async fn runs_are_listed_oldest_first() {
     let world = World::new().await;
-    let store = &world.store;
+    let store = world.postgres();
     six_runs(store).await;
     let oldest = RunFilter { sort: RunSort::Oldest, ..filter() };
     assert_eq!(list(&world, oldest.clone()).await, [1, 2, 3, 4, 5, 6]);
@@ -48,7 +48,7 @@ async fn runs_are_listed_oldest_first() {
 #[tokio::test]
 async fn runs_that_ended_are_listed_by_their_ends() {
     let world = World::new().await;
-    let store = &world.store;
+    let store = world.postgres();
     six_runs(store).await;
     for number in [4, 1, 6] {
         finish(store, run_id(number)).await;
@@ -74,7 +74,7 @@ async fn runs_that_ended_are_listed_by_their_ends() {
 #[tokio::test]
 async fn runs_are_found_by_a_label() {
     let world = World::new().await;
-    let store = &world.store;
+    let store = world.postgres();
     six_runs(store).await;
     let labelled = |label: &str| RunFilter { label: Some(label.into()), ..filter() };
     assert_eq!(list(&world, labelled("team=green")).await, [6, 4, 2]);
@@ -95,7 +95,7 @@ async fn runs_are_found_by_a_label() {
 #[tokio::test]
 async fn any_label_can_be_looked_for() {
     let world = World::new().await;
-    let store = &world.store;
+    let store = world.postgres();
     store.register(&definition("example", "h1")).await.unwrap();
     let version = store.workflow(TENANT, "example").await.unwrap().unwrap().version.id;
     let long = "x".repeat(5_000);
@@ -116,7 +116,7 @@ async fn any_label_can_be_looked_for() {
 #[tokio::test]
 async fn runs_are_found_by_when_they_were_created() {
     let world = World::new().await;
-    let store = &world.store;
+    let store = world.postgres();
     six_runs(store).await;
     let between = |after, before| RunFilter {
         created_after: Some(at(after)),
@@ -133,7 +133,7 @@ async fn runs_are_found_by_when_they_were_created() {
 #[tokio::test]
 async fn runs_are_found_by_a_text_in_capitals_or_not() {
     let world = World::new().await;
-    let store = &world.store;
+    let store = world.postgres();
     six_runs(store).await;
     step(store, run_id(2), |changes| changes.run.error = Some("Disk full".into())).await.unwrap();
     let text = |text: &str| RunFilter { text: Some(text.into()), ..filter() };
@@ -148,7 +148,7 @@ async fn runs_are_found_by_a_text_in_capitals_or_not() {
 #[tokio::test]
 async fn pages_of_runs_neither_repeat_nor_leave_out() {
     let world = World::new().await;
-    six_runs(&world.store).await;
+    six_runs(world.postgres()).await;
     for filter in [filter(), RunFilter { text: Some("example".into()), ..filter() }] {
         let (mut after, mut seen) = (None, Vec::new());
         loop {
@@ -167,12 +167,12 @@ async fn pages_of_runs_neither_repeat_nor_leave_out() {
 #[tokio::test]
 async fn a_page_that_examined_its_share_leads_on_though_nothing_passed() {
     let world = World::new().await;
-    world.store.register(&definition("example", "h1")).await.unwrap();
-    let version = world.store.workflow(TENANT, "example").await.unwrap().unwrap().version.id;
+    world.postgres().register(&definition("example", "h1")).await.unwrap();
+    let version = world.postgres().workflow(TENANT, "example").await.unwrap().unwrap().version.id;
     for number in 1..=1_001 {
         let mut new_run = new_run(run_id(number), version, 1);
         new_run.changes.run.created_at = at(number as i64);
-        create(&world.store, &new_run).await.unwrap();
+        create(world.postgres(), &new_run).await.unwrap();
     }
     let text = RunFilter { text: Some("nothing".into()), ..filter() };
     let reader = world.reader("viewer:default");

@@ -79,7 +79,7 @@ async fn a_limit_of_another_tenant_is_not_seen_but_the_queue_that_both_share_is(
 async fn fairness_groups_have_a_name_only_for_those_who_may_know_it() {
     let world = World::new().await;
     world.runtime.slots().resize(&light(), Some(1)).await.unwrap();
-    world.store.set_weight(world.other, 7).await.unwrap();
+    world.postgres().set_weight(world.other, 7).await.unwrap();
     world.start(TenantId::DEFAULT, "etl", 1).await;
     world.start(world.other, "etl", 2).await;
     for (grant, named) in [("viewer:default", false), ("viewer:*", true)] {

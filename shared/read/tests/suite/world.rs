@@ -1,47 +1,36 @@
 //! A database with two tenants, a runtime that publishes nothing, and callers.
 
-use std::sync::Arc;
+use std::ops::Deref;
 
-use async_trait::async_trait;
 use auth::Caller;
-use bus::{Bus, SystemClock};
-use language::{FileKind, SourceFile};
-use model::{Instant, Message, RunId, TenantId};
+use bus::SystemClock;
+use language::FileKind;
+use model::{Instant, RunId, TenantId};
 use read::{Database, Reader};
-use runtime::{Origin, Runtime, StartRun};
-use store::{Connections, Postgres, Tenants};
-
-struct Mute;
-
-#[async_trait]
-impl Bus for Mute {
-    async fn publish(&self, _: &[Message]) -> Result<(), bus::Error> {
-        Ok(())
-    }
-
-    async fn ping(&self) -> Result<(), bus::Error> {
-        Ok(())
-    }
-}
+use runtime::{Origin, StartRun};
+use testkit::SilentBus;
 
 /// Two tenants, each with a workflow `etl` and a workflow `orders` of two tasks that need a slot of the pool `dock`.
 pub(crate) struct World {
-    pub(crate) store: Postgres,
-    pub(crate) runtime: Runtime,
+    base: testkit::World<SilentBus, SystemClock>,
     pub(crate) database: Database,
     pub(crate) other: TenantId,
-    _postgres: testkit::Database,
+}
+
+impl Deref for World {
+    type Target = testkit::World<SilentBus, SystemClock>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.base
+    }
 }
 
 impl World {
     pub(crate) async fn new() -> Self {
-        let postgres = testkit::migrated(Postgres::migrate).await;
-        let connections = Connections { acquire_timeout: testkit::DEADLINE, ..Connections::at_most(5) };
-        let store = Postgres::open(&postgres.url, None, connections).await.unwrap();
-        let other = store.tenant("other", Instant::UNIX_EPOCH).await.unwrap();
-        let database = Database::new(&store);
-        let runtime = Runtime::new(Arc::new(store.clone()), Arc::new(Mute), Arc::new(SystemClock));
-        let world = Self { store, runtime, database, other, _postgres: postgres };
+        let base = testkit::World::on_postgres(SilentBus, SystemClock).await;
+        let other = base.store().tenant("other", Instant::UNIX_EPOCH).await.unwrap();
+        let database = Database::new(base.postgres());
+        let world = Self { base, database, other };
         for tenant in [TenantId::DEFAULT, other] {
             for name in ["etl", "orders"] {
                 let tasks = "[{name: a, type: noop, pool: dock}, {name: b, type: noop, pool: dock}]";
@@ -52,10 +41,8 @@ impl World {
     }
 
     pub(crate) async fn register(&self, tenant: TenantId, text: &str) {
-        let file = SourceFile { path: "test".into(), kind: FileKind::Workflow, text: text.into() };
-        let compiled = language::compile(&[file]);
-        assert!(compiled.diagnostics.is_empty(), "{:?}", compiled.diagnostics);
-        self.runtime.definitions().register(tenant, compiled.definitions, "test").await.unwrap();
+        let definitions = testkit::compile(&[(FileKind::Workflow, text)]);
+        self.runtime.definitions().register(tenant, definitions, "test").await.unwrap();
     }
 
     pub(crate) async fn start(&self, tenant: TenantId, workflow: &str, number: u32) -> RunId {

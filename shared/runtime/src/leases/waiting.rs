@@ -34,7 +34,7 @@ pub(crate) struct WaitingRoom(Arc<Inner>);
 #[derive(Default)]
 struct Inner {
     workers: Mutex<Workers>,
-    /// What listens for offers, if it does.
+    /// The task that listens for offers, if one does.
     listener: tokio::sync::Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -47,7 +47,7 @@ struct Workers {
 
 struct Waiting {
     wanted: Wanted,
-    /// What it was woken for and has not tried to lease yet.
+    /// The offers that woke it and that it has not tried to lease yet.
     woken: Option<Vec<Demand>>,
     bell: Arc<Notify>,
 }
@@ -57,7 +57,7 @@ pub struct WaitingWorker {
     room: WaitingRoom,
     number: u64,
     bell: Arc<Notify>,
-    /// What it was woken for and tries to lease now.
+    /// The offers that woke it and that it tries to lease now.
     trying: Vec<Demand>,
 }
 
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn an_offer_that_comes_while_a_worker_looks_wakes_it_again() {
+    fn an_offer_that_comes_while_a_worker_reads_wakes_it_again() {
         let room = WaitingRoom::default();
         let mut worker = room.add(wanted("remote", "bash")).unwrap();
         offer(&room, "remote", "bash");
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn everybody_looks_if_offers_may_have_been_missed() {
+    fn every_worker_reads_if_offers_may_have_been_missed() {
         let room = WaitingRoom::default();
         let mut workers = [0, 1].map(|_| room.add(wanted("remote", "bash")).unwrap());
         room.wake_all();

@@ -103,7 +103,7 @@ impl<'g> Batch<'g> {
         }
     }
 
-    /// What changed; what is to be published goes to the messages.
+    /// The changes; messages to publish are collected separately.
     pub(super) fn slices(&mut self) -> impl Iterator<Item = &mut RunSlice<'g>> {
         self.0.values_mut()
     }

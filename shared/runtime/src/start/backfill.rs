@@ -98,7 +98,7 @@ impl Backfills<'_> {
             self.change_backfill(record.id, |record| BackfillRecord { problem: None, ..record }).await?;
         }
         if turn.redoing || next.iter().any(|date| date.redo) {
-            self.look_again(record.id).await?;
+            self.recheck(record.id).await?;
         }
         self.stop_what_was_cancelled(record.id).await?;
         Ok(!next.is_empty())
@@ -245,7 +245,7 @@ impl Backfills<'_> {
         .map(|_| ())
     }
 
-    async fn look_again(self, id: BackfillId) -> Result<()> {
+    async fn recheck(self, id: BackfillId) -> Result<()> {
         let at = self.runtime.clock.now() + RECHECK_WHILE_RERUNNING;
         self.change_backfill(id, |record| match record.due_at {
             Some(due_at) if due_at > at => BackfillRecord { due_at: Some(at), ..record },

@@ -1,4 +1,4 @@
-//! What starts a run.
+//! The origins of runs.
 
 use model::message::RunRequested;
 use model::{BackfillId, Parent, Planned, RunId};
@@ -14,7 +14,7 @@ pub enum Origin {
     },
     /// A message on the bus.
     Message {
-        /// What published it; `message` by default.
+        /// The publisher of the message; `message` by default.
         trigger: String,
     },
     /// A task of another run.
@@ -41,7 +41,7 @@ pub enum Origin {
     },
     /// An event that a trigger received.
     Trigger {
-        /// What the trigger waits for, such as `event`.
+        /// The kind of the trigger's source, such as `event`.
         kind: &'static str,
         /// The trigger and the event.
         by: String,

@@ -103,7 +103,7 @@ fn run_facts(request: &StartRun, now: Instant) -> RunFacts {
     }
 }
 
-/// What the workflow's own templates can name.
+/// The names available to the workflow's own templates.
 fn scope(request: &StartRun, facts: &Facts, now: Instant) -> Scope {
     Scope { inputs: facts.inputs.clone(), run: Some(run_facts(request, now)), ..Scope::default() }
 }

@@ -11,7 +11,7 @@ use crate::pipeline;
 use crate::start;
 use crate::{Error, Result, Triggers};
 
-/// What is written about a trigger with the run that it starts.
+/// The rows about a trigger that are written with the run that it starts.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Cause {
     pub(crate) key: TriggerKey,
@@ -124,7 +124,7 @@ impl Triggers<'_> {
     }
 }
 
-/// What an event was, for people.
+/// A description of an event, for people.
 pub(crate) fn what(event: &CloudEvent) -> String {
     format!("{} {}", event.source, event.id)
 }
@@ -142,7 +142,7 @@ pub(crate) fn inputs(
     }
 }
 
-/// What a trigger's templates can name.
+/// The names available to a trigger's templates.
 pub(crate) fn scope(event: &CloudEvent) -> Scope {
     let event = serde_json::to_value(event).expect("an event has string keys only");
     Scope { event: Some(event), ..Scope::default() }

@@ -1,4 +1,4 @@
-//! What a transaction has written and not committed: the changed rows of each table, laid over the tables.
+//! The uncommitted writes of a transaction: the changed rows of each table, laid over the tables.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -76,7 +76,7 @@ impl Draft {
         rows.into_values().map(|task| (run, task.clone())).collect()
     }
 
-    /// What templates are rendered from, as the transaction sees it.
+    /// The data for rendering templates, as the transaction sees it.
     pub(super) fn context(&self, tables: &Tables, run: RunId, tasks: &[TaskIndex]) -> Option<Context> {
         let facts = self.new_runs.get(&run).or_else(|| tables.runs.get(&run).map(|row| &row.facts))?;
         let mut outputs = tables.outputs(run, tasks);

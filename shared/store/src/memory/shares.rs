@@ -1,4 +1,4 @@
-//! What links runs: tasks that several of them share, and concurrency groups.
+//! Links between runs: tasks that several of them share, and concurrency groups.
 
 use std::collections::BTreeMap;
 

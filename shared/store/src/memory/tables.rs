@@ -34,7 +34,7 @@ pub(super) struct Tables {
     /// Which run has a logical date of a workflow's schedule.
     pub(super) dates: BTreeMap<(TenantId, String, String, Instant), RunId>,
     pub(super) tasks: BTreeMap<TaskKey, Task>,
-    /// What children are about.
+    /// The items of children.
     pub(super) items: BTreeMap<TaskKey, Value>,
     pub(super) outputs: BTreeMap<TaskKey, Value>,
     /// By task and attempt.

@@ -127,7 +127,7 @@ impl Workers for Memory {
 }
 
 impl Memory {
-    /// What a worker reported about itself in its heartbeats.
+    /// The facts that a worker reported about itself in its heartbeats.
     pub fn worker_facts(&self, worker: WorkerId) -> Option<WorkerFacts> {
         self.shared.tables().workers.get(&worker)?.facts.clone()
     }

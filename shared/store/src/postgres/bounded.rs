@@ -13,7 +13,7 @@ pub const MAX_PAGE_BYTES: usize = 512 * 1024;
 /// A JSON value in a list that is longer, in bytes, is left out; an [`Excerpt`](crate::Excerpt) stands for it.
 pub const MAX_LISTED_VALUE: i32 = 4 * 1024;
 
-/// What was read of a list.
+/// The part of a list that was read.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Bounded<T> {
     /// The items, at least one if there is any.

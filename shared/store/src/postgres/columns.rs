@@ -28,7 +28,7 @@ pub(super) struct Column<R: 'static> {
     bind: fn(Bound, &[&R]) -> Bound,
 }
 
-/// What an update does with a column.
+/// The treatment of a column in an update.
 #[derive(Clone, Copy, PartialEq)]
 enum Update {
     /// It is never updated afterwards.
@@ -263,12 +263,12 @@ pub(super) fn names_in<R>(table: &str, columns: &[Column<R>]) -> String {
     list(stored(columns), |column| format!("{table}.{}", column.name))
 }
 
-/// What an update sets, from the rows that it is given.
+/// The assignments of an update, from the rows that it is given.
 pub(super) fn assignments<R>(columns: &[Column<R>]) -> String {
     list(set(columns), |column| format!("{} = given.{}{}", column.name, column.name, column.cast))
 }
 
-/// What an insert sets where the row exists.
+/// The assignments of an insert where the row exists.
 pub(super) fn replacements<R>(columns: &[Column<R>]) -> String {
     list(set(columns), |column| format!("{} = excluded.{}", column.name, column.name))
 }
@@ -310,4 +310,41 @@ pub(super) fn bind_changes<'a, R>(
 ) -> Bound {
     let rows: Vec<&R> = rows.into_iter().collect();
     given(columns).fold(query, |query, column| (column.bind)(query, &rows))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use sqlx::{Connection, PgConnection};
+
+    use super::*;
+    use crate::Postgres;
+
+    fn listed<R>(columns: &'static [Column<R>]) -> BTreeSet<String> {
+        stored(columns).map(|column| column.name.to_owned()).collect()
+    }
+
+    /// A column that is missing in its list is neither written nor read, and its default may hide that.
+    #[tokio::test]
+    async fn every_column_of_a_table_is_in_its_list() {
+        let database = testkit::migrated(Postgres::migrate).await;
+        let mut connection = PgConnection::connect(&database.url).await.unwrap();
+        let query = "select column_name::text from information_schema.columns \
+                     where table_schema = 'public' and table_name = $1 and is_generated = 'NEVER'";
+        for (table, listed) in [
+            ("runs", listed(RUNS)),
+            ("run_facts", listed(FACTS)),
+            ("tasks", listed(TASKS)),
+            ("attempts", listed(ATTEMPTS)),
+            ("timers", listed(TIMERS)),
+            ("schedules", listed(SCHEDULES)),
+            ("backfills", listed(BACKFILLS)),
+            ("slot_waiters", listed(SLOT_WAITERS)),
+        ] {
+            let stored: Vec<String> =
+                sqlx::query_scalar(query).bind(table).fetch_all(&mut connection).await.unwrap();
+            assert_eq!(BTreeSet::from_iter(stored), listed, "the columns of `{table}` and their list");
+        }
+    }
 }

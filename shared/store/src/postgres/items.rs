@@ -1,4 +1,4 @@
-//! What children of fan-outs are about, and what they delivered.
+//! The items of a fan-out's children, and their outputs.
 
 use std::collections::BTreeMap;
 

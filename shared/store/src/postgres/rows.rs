@@ -82,7 +82,7 @@ fn planned(row: &PgRow) -> Result<Option<Planned>> {
     Ok(Some(Planned { schedule, interval }))
 }
 
-/// What an attempt reported.
+/// The progress that an attempt reported.
 pub fn progress(row: &PgRow) -> Result<Progress> {
     let done = match row.try_get("fraction")? {
         Some(fraction) => Some(Done { fraction, message: row.try_get("message")? }),
@@ -194,7 +194,7 @@ pub fn version(row: &PgRow) -> Result<VersionRecord> {
     })
 }
 
-/// What another version of the program wrote, and this one does not understand.
+/// The error for a value that another version of the program wrote and this one does not understand.
 fn not_a_definition(error: sqlx::Error) -> Error {
     match error {
         sqlx::Error::ColumnDecode { source, .. } => {

@@ -34,7 +34,7 @@ pub struct Registered {
     pub changed: bool,
 }
 
-/// What became of a version to be made the active one.
+/// The outcome of activating a version.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Activated {
     /// It is active now, and was not before.

@@ -5,7 +5,7 @@ use model::{Breaker, Instant, Limit};
 /// A limit and how much of it is used.
 #[derive(Clone, PartialEq, Debug)]
 pub struct LimitRecord {
-    /// What the slots are counted for.
+    /// The limit that counts the slots.
     pub limit: Limit,
     /// How many slots there are; none if there is no bound.
     pub slots: Option<u32>,

@@ -1,4 +1,4 @@
-//! Claims about looking for what should not be.
+//! Claims about the inspection, which finds rows that should not exist.
 
 use model::change::Recheck;
 use model::{Counts, TaskEvent, TaskIndex, TaskState, Timer, TimerKind};

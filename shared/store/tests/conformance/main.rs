@@ -171,7 +171,7 @@ claims! {
     sweep {
         an_empty_store_has_nothing_on_its_agenda
         the_agenda_says_when_the_first_of_each_is_due
-        a_run_that_nobody_is_to_look_at_is_neglected_unless_it_only_waits
+        a_run_without_a_recheck_is_neglected_unless_it_only_waits
         what_is_due_for_a_run_can_be_put_off
         a_recheck_can_be_brought_forward_but_not_postponed
         a_timer_is_due_at_its_instant_and_not_before

@@ -314,15 +314,15 @@ pub(crate) async fn when_many_leave_at_once_every_waiter_gets_a_turn(store: Subj
         let store = store.clone();
         tokio::spawn(async move { admit(&*store, &[], &[leave(&ask, true)]).await.1 })
     });
-    let mut told = Vec::new();
+    let mut received = Vec::new();
     for left in leaving.collect::<Vec<_>>() {
-        told.extend(left.await.unwrap());
+        received.extend(left.await.unwrap());
     }
     while store.agenda(at(1)).await.unwrap().room {
-        told.extend(allocate(&*store, Allocator::grant(at(1))).await.1);
+        received.extend(allocate(&*store, Allocator::grant(at(1))).await.1);
     }
-    told.sort_unstable();
-    assert_eq!(told, waiting.iter().map(granted).collect::<Vec<_>>());
+    received.sort_unstable();
+    assert_eq!(received, waiting.iter().map(granted).collect::<Vec<_>>());
 }
 
 pub(crate) async fn readers_see_limits_and_wait_queues(store: Subject) {

@@ -67,7 +67,7 @@ pub(crate) async fn the_agenda_says_when_the_first_of_each_is_due(store: Subject
     assert_eq!(store.agenda(at(20)).await.unwrap(), agenda);
 }
 
-pub(crate) async fn a_run_that_nobody_is_to_look_at_is_neglected_unless_it_only_waits(store: Subject) {
+pub(crate) async fn a_run_without_a_recheck_is_neglected_unless_it_only_waits(store: Subject) {
     let id = example(&*store, 1).await;
     let neglected = async || store.agenda(at(0)).await.unwrap().neglected;
     for (states, recheck, expected) in [

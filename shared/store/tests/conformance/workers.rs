@@ -211,8 +211,8 @@ pub(crate) async fn a_lease_is_a_sign_of_life_once_in_a_while(store: Subject) {
         assert_eq!(last_seen().await, Some(at(seen)), "at {second}");
     }
     store.command_worker(worker(1), &command(WorkerCommandKind::Drain, 26)).await.unwrap();
-    let told = check_in(27).await;
-    assert_eq!(told.map(|command| command.kind), Some(WorkerCommandKind::Drain), "commands do not wait");
+    let received = check_in(27).await;
+    assert_eq!(received.map(|command| command.kind), Some(WorkerCommandKind::Drain), "commands do not wait");
     let silent = store.silent(at(99), 9).await.unwrap();
     store.mark_dead(&silent, at(28)).await.unwrap();
     check_in(29).await;
@@ -247,12 +247,12 @@ fn remote() -> WorkerFacts {
 
 pub(crate) async fn a_worker_receives_its_command_with_its_next_heartbeat_or_when_it_leaves(store: Subject) {
     beat(&*store, 1, 10).await;
-    let told =
+    let sent =
         WorkerCommand { reason: Some("it \u{FFFD} hangs".into()), ..command(WorkerCommandKind::Drain, 11) };
     let stands = store.command_worker(worker(1), &command(WorkerCommandKind::Drain, 11)).await.unwrap();
-    assert_eq!(stands.as_ref(), Some(&told));
-    assert_eq!(beat(&*store, 1, 12).await.command.as_ref(), Some(&told));
-    assert_eq!(store.farewell(worker(1)).await.unwrap(), Some(told));
+    assert_eq!(stands.as_ref(), Some(&sent));
+    assert_eq!(beat(&*store, 1, 12).await.command.as_ref(), Some(&sent));
+    assert_eq!(store.farewell(worker(1)).await.unwrap(), Some(sent));
 }
 
 pub(crate) async fn of_several_orders_the_first_stands_unless_it_is_to_be_killed(store: Subject) {

@@ -33,7 +33,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(300);
 const RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The workflows that are started in turn, as often as they are named.
-const TURNS: [&str; 8] = [
+const ROTATION: [&str; 8] = [
     "soak-chain",
     "soak-fan-out",
     "soak-chain",
@@ -88,7 +88,7 @@ impl Mix {
         Ok(Self {
             counts: Counts::default(),
             latencies: Vec::new(),
-            turns: TURNS.into_iter().filter(is_wanted).collect(),
+            turns: ROTATION.into_iter().filter(is_wanted).collect(),
             turn: 0,
             starting: JoinSet::new(),
             cancelling: JoinSet::new(),

@@ -36,12 +36,12 @@ async fn nobody_who_is_not_known_sees_or_presses_anything() {
             let request = request.body(Body::from(row.form)).unwrap();
             let (parts, body) = router(office.api.clone()).oneshot(request).await.unwrap().into_parts();
             let page = String::from_utf8(to_bytes(body, usize::MAX).await.unwrap().into()).unwrap();
-            let told = format!("{} {} with {token:?}: {} {page}", row.method, row.template, parts.status);
+            let case = format!("{} {} with {token:?}: {} {page}", row.method, row.template, parts.status);
             let location = parts.headers.get(header::LOCATION).and_then(|value| value.to_str().ok());
             let sent_to_sign_in = location.is_some_and(|location| location.starts_with("/sign-in"));
             let is_refused = matches!(parts.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
-            assert!(is_refused || sent_to_sign_in, "{told}");
-            assert!(!page.contains(HIDDEN), "{told}");
+            assert!(is_refused || sent_to_sign_in, "{case}");
+            assert!(!page.contains(HIDDEN), "{case}");
         }
     }
     let (_, _, run) = office

@@ -9,7 +9,7 @@ use model::TenantId;
 
 use super::Batch;
 
-/// What is kept for the listeners of a tenant, and of all tenants, in bytes.
+/// The maximum size of the backlog for the listeners of a tenant, and of all tenants, in bytes.
 const MAX_KEPT_OF_A_TENANT: usize = 8 * 1024 * 1024;
 const MAX_KEPT: usize = 64 * 1024 * 1024;
 
@@ -54,7 +54,7 @@ pub(in crate::live) struct Position {
     sent: u64,
 }
 
-/// What a listener sends next.
+/// The next item that a listener sends.
 pub(in crate::live) enum Next {
     Nothing,
     /// A batch, by its number.
@@ -156,7 +156,7 @@ impl Position {
         self.missed = Some(number);
     }
 
-    /// What comes next, until it is passed.
+    /// Returns the next item until it is passed.
     pub(in crate::live) fn next(&self) -> Next {
         let state = self.backlog.lock();
         let Some(tenant) = state.tenants.get(&self.tenant) else { return Next::Nothing };

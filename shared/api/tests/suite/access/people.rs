@@ -1,6 +1,6 @@
 //! An API with the work of tenant `acme`, and people with any grants.
 
-use auth::{Authenticator, Keys, Policy, TrustedIssuer, Verifier};
+use auth::{Authenticator, Policy, TrustedIssuer};
 use axum::http::{Method, StatusCode};
 use ebbflow_api::Access;
 use serde_json::{Value, json};
@@ -36,7 +36,7 @@ impl Office {
         for grant in ROLES.iter().flat_map(|role| reaches.map(|reach| format!("{role}:{reach}"))) {
             entries.push((format!("group:{grant}").parse().unwrap(), grant.parse().unwrap()));
         }
-        let verifier = Verifier::new([ISSUER.url()], "api", Keys::fixed(&ISSUER.jwks()));
+        let verifier = ISSUER.verifier("api");
         let trusted = TrustedIssuer { verifier, group_claim: Some("groups".into()) };
         let policy = Policy::read("ada@example.com=admin:*").unwrap().and(Policy::new(entries));
         let world = World::with_access(Access::new(Authenticator::new([trusted]), policy)).await;

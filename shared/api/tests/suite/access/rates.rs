@@ -1,6 +1,6 @@
 //! Who asks too often, and who has too much.
 
-use auth::{Authenticator, Keys, Policy, Verifier};
+use auth::{Authenticator, Policy};
 use axum::http::{Method, StatusCode, header};
 use ebbflow_api::Access;
 use ebbflow_api::access::Rates;
@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::world::{Answer, HELLO, ISSUER, World, all_are_admins, now, sign};
 
 async fn world(rates: Rates) -> World {
-    let verifier = Verifier::new([ISSUER.url()], "api", Keys::fixed(&ISSUER.jwks()));
+    let verifier = ISSUER.verifier("api");
     let policy = Policy::read("ada@example.com=viewer, bob@example.com=viewer, cid@example.com=viewer:acme");
     World::with_access(Access::new(Authenticator::new([verifier.into()]), policy.unwrap()).with_rates(rates))
         .await

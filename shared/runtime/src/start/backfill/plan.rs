@@ -1,4 +1,4 @@
-//! What a backfill would do, and asking for it.
+//! The plan of a backfill, and the request to start it.
 
 use std::collections::BTreeMap;
 
@@ -49,7 +49,7 @@ pub struct NewBackfill {
     pub by: String,
 }
 
-/// What a backfill would do, before it is created.
+/// The plan of a backfill that does not exist yet.
 #[derive(Clone, PartialEq, Debug)]
 pub struct BackfillPlan {
     /// The backfill as it would be created.

@@ -1,4 +1,4 @@
-//! What people do to a backfill that exists.
+//! The operations of people on an existing backfill.
 
 use chrono::TimeDelta;
 use engine::Command;
@@ -17,7 +17,7 @@ const STRAGGLERS: TimeDelta = TimeDelta::minutes(10);
 /// States of runs that have not ended.
 const UNFINISHED: [RunState; 4] = [RunState::Queued, RunState::Running, RunState::Paused, RunState::Stalled];
 
-/// What to do with a backfill.
+/// An operation on a backfill.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Steer {
     /// Begin no more runs; active ones go on.

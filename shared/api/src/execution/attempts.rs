@@ -1,9 +1,9 @@
 //! The reports of remote workers about attempts that they hold.
 //!
-//! Most reports come first to the process that gave the attempt away: it knows the task, and settles the report without reading
-//! anything, on condition that the worker still holds the attempt. Otherwise the task is read. A worker that received no response
-//! sends its report again: the history of the task shows whether the attempt ended by that report, which then counts as recorded,
-//! or was taken away.
+//! The process that gave an attempt away knows its task: it settles the first report about it without reading anything, on
+//! condition that the worker still holds the attempt. In any other case the task is read. A worker that received no response sends
+//! its report again: the history of the task shows whether the attempt ended by that report, which then counts as recorded, or was
+//! taken away.
 
 use auth::Permission::Work;
 use axum::Json;
@@ -11,7 +11,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use host::Problem;
 use model::message::TaskResult;
-use model::{ErrorClass, Event, Failure, Instant, RunId, TaskKey, WorkerId};
+use model::{ErrorClass, Event, Failure, Instant, RunId, TaskKey};
 use read::LogLine;
 use runtime::reports::{End, ReportedAttempt, Standing};
 use runtime::{AttemptName, Command, ExpectedTask, GivenAttempt, Settled};

@@ -108,7 +108,8 @@ async fn the_first_report_of_a_leased_attempt_reads_nothing_that_settling_it_doe
 async fn a_success_counts_after_a_loss_until_another_worker_has_the_next_attempt() {
     for (is_reassigned, elsewhere) in [(false, false), (false, true), (true, false), (true, true)] {
         let world = World::on_machine_time().await;
-        let process = if elsewhere { &world.another_process().await } else { &world };
+        let other = world.another_process().await;
+        let process = if elsewhere { &other } else { &world };
         register(&world, &remote("far", "queue: remote, retry_policy: {max_retries: 2}")).await;
         let run = world.start_of("far", json!({})).await;
         assert_eq!(leased(&world, json!({})).await, ["far"]);

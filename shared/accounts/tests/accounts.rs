@@ -14,7 +14,7 @@ use ebbflow_accounts::{
 use futures::future::join_all;
 use model::{Instant, TenantId};
 use serde_json::json;
-use store::Postgres;
+use store::{Connections, Postgres};
 use uuid::Uuid;
 
 const TENANT: TenantId = TenantId::DEFAULT;

@@ -5,9 +5,9 @@ usage: ebb.py PROJECT.json doctor | restore --to TIME --project PROJECT --as NAM
                            | tokens create NAME --role ROLE --days DAYS | apply FOLDER | trigger NAME --watch"""
 import os
 import pathlib
-import re
 import sys
 
+import yaml
 from checks import environment
 from project import NUMBER, Project
 
@@ -48,12 +48,14 @@ def apply(state, folder):
     trigger, _ = connected(state)
     queues = dict(entry.split("=") for entry in environment(trigger)["EBB_QUEUES"].split(","))
     for file in sorted(pathlib.Path(folder, "graphs").glob("*.yaml")):
-        text = file.read_text()
-        name, task, queue = (re.search(pattern, text)[1] for pattern in (r"^name: (\S+)", r"- {name: ([a-z-]+)", r"queue: ([a-z-]+)"))
-        if queues.get(queue) != "pool":
-            sys.exit(f"{file.name}: the installation has no pool `{queue}`")
-        state.state["workflows"][name] = {"task": task, "queue": queue}
-        print(f"registered {name} v1")
+        workflow = yaml.safe_load(file.read_text())
+        [task] = workflow["tasks"]
+        if task["config"].keys() != {"command"}:
+            sys.exit(f"{file.name}: {task['type']} has no settings {sorted(task['config'])}")
+        if queues.get(task["queue"]) != "pool":
+            sys.exit(f"{file.name}: the installation has no pool `{task['queue']}`")
+        state.state["workflows"][workflow["name"]] = {"task": task["name"], "queue": task["queue"]}
+        print(f"registered {workflow['name']} v1")
 
 
 def trigger(state, name):

@@ -132,6 +132,7 @@ ALL = [
     Mistake("a pool before its secret", "page", PAGE, " | gcloud secrets create ebbflow-scripts-token --data-file=-", " >/dev/null", "Secret .*ebbflow-scripts-token. not found"),
     Mistake("a token with a line break", "page", PAGE, " | tr -d '\\n' |", " |", "ends with a line break"),
     Mistake("a workflow for a queue without workers", "page", PAGE, "queue: scripts, config", "queue: light, config", "has no pool"),
+    Mistake("a workflow that is cut at its comma", "page", PAGE, '{command: "echo Hello, world!"}', '{command: echo "Hello, world!"}', "bash has no settings"),
     Mistake("a worker of another service", "page", "terraform/workers.tf", "EBB_URL = local.api_url", "EBB_URL = local.addresses.console", "leases tasks at .*ebbflow-console"),
     Mistake(
         "a worker that may reach the database", "page", "terraform/workers.tf", 'resource "google_cloud_run_v2_worker_pool" "worker" {',

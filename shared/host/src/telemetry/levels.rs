@@ -76,8 +76,7 @@ mod tests {
         let subscribed = testkit::subscribe(tracing_subscriber::registry().with(levels).with(lines.clone()));
         work();
         drop(subscribed);
-        let passed = *lines.0.lock().unwrap();
-        passed
+        *lines.0.lock().unwrap()
     }
 
     #[test]

@@ -30,6 +30,7 @@ pub use config::Config;
 pub use egress::EgressPolicy;
 pub use file_problems::FileProblems;
 pub use health::health;
+pub use listener::MAX_CONNECTIONS;
 pub use log_filter::follow_log_filter;
 pub use observe::{label_run, observe_request};
 pub use operations::Operations;

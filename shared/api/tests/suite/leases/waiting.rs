@@ -37,7 +37,7 @@ async fn leases_beyond_the_limit_keep_nobody_waiting() {
         json!({"worker": format!("w{number}"), "queue": "remote", "wait_seconds": 55}).to_string()
     };
     let mut waiting: FuturesUnordered<_> =
-        (0..257).map(|number| world.post("/execution/lease", body(number))).collect();
+        (0..129).map(|number| world.post("/execution/lease", body(number))).collect();
     let refused = within_deadline("one of them does not wait", waiting.next()).await.unwrap();
     assert_eq!(refused.status, StatusCode::OK, "{}", refused.body);
     assert_eq!(refused.body["items"], json!([]));

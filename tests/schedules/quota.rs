@@ -1,7 +1,10 @@
 //! Schedules and backfills of a tenant with as many unfinished runs as it may have: they wait, and no date is lost.
 
 use chrono::TimeDelta;
-use store::BackfillState;
+use model::BackfillId;
+use runtime::NewBackfill;
+use store::{BackfillState, Rerun};
+use uuid::Uuid;
 
 use crate::backfill::{begin, counts, pass_minutes, progress, record, world, year};
 use crate::world::World;
@@ -41,7 +44,7 @@ async fn a_schedule_waits_for_room_and_then_makes_every_run_it_owes_whatever_its
 #[tokio::test]
 async fn a_backfill_slows_down_where_its_tenant_has_no_room() {
     let mut world = world().await.limited(2);
-    let short = runtime::NewBackfill { to: "2025-01-10".into(), ..year(1) };
+    let short = NewBackfill { to: "2025-01-10".into(), ..year(1) };
     let plan = begin(&mut world, &short).await;
     let waiting = record(&world, plan.record.id).await;
     assert_eq!(waiting.state, BackfillState::Running, "{:?}", waiting.problem);
@@ -50,4 +53,27 @@ async fn a_backfill_slows_down_where_its_tenant_has_no_room() {
     assert_eq!(progress(&world, plan.record.id).await, counts(&[("succeeded", 10)]));
     let ended = record(&world, plan.record.id).await;
     assert_eq!((ended.state, ended.problem), (BackfillState::Finished, None));
+}
+
+#[tokio::test]
+async fn reruns_of_a_backfill_wait_for_room_like_new_runs() {
+    for rerun in [Rerun::All, Rerun::Failed] {
+        let mut world = world().await;
+        let short = NewBackfill { to: "2025-01-10".into(), ..year(1) };
+        world.fails = Box::new(|date, _| date.is_some());
+        begin(&mut world, &short).await;
+        pass_minutes(&mut world, 60, 8).await;
+        world.fails = Box::new(|_, _| false);
+        let mut world = world.limited(2);
+        let again = NewBackfill { rerun, id: BackfillId(Uuid::from_u128(2)), ..short };
+        let plan = begin(&mut world, &again).await;
+        assert_eq!(plan.dates.len(), 10);
+        let waiting = record(&world, plan.record.id).await;
+        assert_eq!(waiting.state, BackfillState::Running, "{:?}", waiting.problem);
+        assert!(waiting.problem.is_some_and(|problem| problem.contains("EBB_QUOTA_RUNS")), "{rerun:?}");
+        pass_minutes(&mut world, 3 * 60, 2).await;
+        assert_eq!(progress(&world, plan.record.id).await, counts(&[("succeeded", 10)]));
+        let ended = record(&world, plan.record.id).await;
+        assert_eq!((ended.state, ended.problem), (BackfillState::Finished, None));
+    }
 }

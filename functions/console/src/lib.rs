@@ -60,9 +60,17 @@ pub fn router(api: Api) -> Router {
     let asked = api::router(api.clone());
     let console = Console { api: api.clone(), asked: asked.clone() };
     let pages = pages::router().merge(sign_in::router());
-    let pages =
-        pages.layer(middleware::from_fn(bounded)).layer(middleware::from_fn(guarded)).with_state(console);
+    let pages = pages.layer(middleware::from_fn(plain)).layer(middleware::from_fn(bounded));
+    let pages = pages.layer(middleware::from_fn(guarded)).with_state(console);
     pages.merge(assets::router()).merge(schemas::router()).merge(health(api.app)).merge(asked)
+}
+
+/// Refuses forms that are sent with a query: what it says would be ignored.
+async fn plain(request: Request, next: Next) -> Response {
+    match host::unknown_parameter(request.uri(), &[]) {
+        Err(problem) if request.method() == Method::POST => Refused::from(problem).into_response(),
+        _ => next.run(request).await,
+    }
 }
 
 /// Ends the making of a page that takes too long, and refuses to send one that is too large. What is long is shown in part, so that

@@ -59,8 +59,9 @@ pub(crate) fn router() -> Router<Console> {
         .merge(operations::router())
 }
 
-async fn theme(_: Visitor, sent: Sent) -> Response {
-    shell::with_theme(sent.field("theme").unwrap_or_default(), sent.back())
+async fn theme(_: Visitor, sent: Sent) -> Result<Response, Refused> {
+    sent.only(["theme"])?;
+    Ok(shell::with_theme(sent.field("theme").unwrap_or_default(), sent.back()))
 }
 
 impl Console {

@@ -60,7 +60,7 @@ impl IntoResponse for Refused {
             StatusCode::NOT_FOUND => "It may have been deleted by retention, or the address is wrong.",
             StatusCode::UNAUTHORIZED => "Send a valid token: Authorization: Bearer …",
             StatusCode::FORBIDDEN => "Ask someone with access, or sign in with another account.",
-            StatusCode::BAD_REQUEST => "Check the filters in the address.",
+            StatusCode::BAD_REQUEST => "Check the address and the form.",
             StatusCode::SERVICE_UNAVAILABLE => {
                 "A dependency is unavailable. Runs continue by themselves; try again in a moment."
             }

@@ -61,6 +61,19 @@ impl Sent {
         self.0.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str())
     }
 
+    /// Refuses a form with other fields than these, so that a typo is not a silent default.
+    pub(crate) fn only<'f>(&self, known: impl IntoIterator<Item = &'f str>) -> Result<(), Problem> {
+        let known: Vec<&str> = known.into_iter().collect();
+        let is_known = |name: &str| known.contains(&name) || name == "csrf" || name == "back";
+        let Some((name, _)) = self.0.iter().find(|(name, _)| !is_known(name)) else { return Ok(()) };
+        let expected = match known.as_slice() {
+            [] => "this form takes none".to_owned(),
+            known => format!("expected one of {}", known.join(", ")),
+        };
+        let hint = host::did_you_mean(name, known.iter().copied());
+        Err(Problem::bad_request(format!("unknown form field `{name}`{hint}; {expected}")))
+    }
+
     /// The page that the form was on.
     pub(crate) fn back(&self) -> &str {
         self.field("back").unwrap_or("/")

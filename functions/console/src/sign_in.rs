@@ -152,7 +152,8 @@ async fn callback(
 }
 
 /// Ends the session on the server, too, so that a copied cookie is worthless.
-async fn sign_out(State(api): State<Api>, parts: Parts, _: Sent) -> Result<Response, Refused> {
+async fn sign_out(State(api): State<Api>, parts: Parts, sent: Sent) -> Result<Response, Refused> {
+    sent.only([])?;
     if let Some((session, _)) = api.access.session(&parts, api.app.now()) {
         api.access.end_session(&api, &session).await?;
     }
@@ -162,6 +163,7 @@ async fn sign_out(State(api): State<Api>, parts: Parts, _: Sent) -> Result<Respo
 
 /// Stores the chosen tenant, if the visitor has a role in it.
 async fn choose_tenant(visitor: Visitor, sent: Sent) -> Result<Response, Refused> {
+    sent.only(["tenant"])?;
     let tenant = sent.field("tenant").unwrap_or_default();
     let known = auth::TenantScope::named(tenant).is_ok_and(|reach| reach.tenant().is_some());
     let theirs = visitor.caller.grants.iter().any(|grant| grant.tenant.covers(Some(tenant)));

@@ -237,6 +237,23 @@ async fn a_button_does_what_it_says_and_leads_back_with_words() {
 }
 
 #[tokio::test]
+async fn a_form_is_refused_by_the_name_of_a_field_or_parameter_that_it_does_not_have() {
+    let (api, run, _world) = console().await;
+    let (status, _, page) = press(&api, &format!("/runs/{run}/retry?reson=mended"), "").await;
+    assert_eq!(status, StatusCode::BAD_REQUEST);
+    assert!(page.contains("unknown query parameter `reson`"), "{page}");
+    for (path, form, message) in [
+        (format!("/runs/{run}/retry"), "reson=mended", "unknown form field `reson`"),
+        (format!("/runs/{run}/tasks/greet/clear"), "output=7", "unknown form field `output`"),
+        ("/workflows/hello/trigger".to_owned(), "input.whom=Eve", "unknown form field `input.whom`"),
+        ("/runs/bulk".to_owned(), "action=retry&stat=failed", "unknown form field `stat`"),
+    ] {
+        let (status, _, page) = press(&api, &path, form).await;
+        assert!(status == StatusCode::BAD_REQUEST && page.contains(message), "{path}: {status} {page}");
+    }
+}
+
+#[tokio::test]
 async fn forms_of_other_sites_do_nothing() {
     let (api, run, _world) = console().await;
     for (name, value) in [("origin", "https://evil.example"), ("sec-fetch-site", "cross-site")] {

@@ -9,7 +9,7 @@ use axum::middleware::from_fn;
 use axum::routing::post;
 use chrono::TimeDelta;
 use engine::Command;
-use host::{App, Push, Reply, Verdict, health, receive_dead_letter, request_timeout};
+use host::{App, Push, Reply, Verdict, check_no_query, health, receive_dead_letter, request_timeout};
 use model::message::CancelRequested;
 use model::{Message, RunId};
 use runtime::Settled;
@@ -19,6 +19,7 @@ pub fn router(app: App) -> Router {
     Router::new()
         .route("/push", post(push))
         .route("/dead-letters", post(receive_dead_letter))
+        .layer(from_fn(check_no_query))
         .with_state(app.clone())
         .merge(health(app))
 }

@@ -18,10 +18,11 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{FromRef, State};
+use axum::middleware::from_fn;
 use axum::routing::post;
 use containment::{ControlGroups, Controllers, Enforced};
 use host::config::ContainmentConfig;
-use host::{App, Config, Push, Reply, Serving, Verdict, health};
+use host::{App, Config, Push, Reply, Serving, Verdict, check_no_query, health};
 use model::Message;
 use tracing::{info, warn};
 
@@ -117,7 +118,11 @@ pub fn containment(settings: &ContainmentConfig) -> Option<Containment> {
 /// The router with another executor.
 pub fn router_with(app: App, executor: impl Into<Arc<Executor>>) -> Router {
     let shared = Shared { app: app.clone(), executor: executor.into() };
-    Router::new().route("/push", post(push)).with_state(shared).merge(health(app))
+    Router::new()
+        .route("/push", post(push))
+        .layer(from_fn(check_no_query))
+        .with_state(shared)
+        .merge(health(app))
 }
 
 async fn push(State(shared): State<Shared>, Push(delivery): Push) -> Reply {

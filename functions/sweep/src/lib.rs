@@ -16,9 +16,10 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::header;
+use axum::middleware::from_fn;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
-use host::{App, Problem, Push, Reply, Verdict, health};
+use host::{App, Problem, Push, Reply, Verdict, check_no_query, health};
 use model::message::WorkerKill;
 use model::{Instant, Message, WorkerCommand, WorkerCommandKind, WorkerFacts, WorkerId};
 use store::Heartbeat;
@@ -60,6 +61,7 @@ pub fn router_with(app: App, sweep: Sweep) -> Router {
     Router::new()
         .route("/sweep", post(tick))
         .route("/push", post(push))
+        .layer(from_fn(check_no_query))
         .with_state(shared)
         .merge(health(app.reporting_load()))
 }

@@ -41,6 +41,7 @@ pub fn router_with(app: App, api: Option<Api>, secrets: Secrets) -> Router {
 
 /// The tenant of pushed events: a subscription's address names it, since its events cannot.
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Addressed {
     tenant: Option<String>,
 }

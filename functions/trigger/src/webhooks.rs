@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use api::Api;
-use api::request::{self, Path};
+use api::request::Path;
 use aws_lc_rs::hmac;
 use axum::body::Bytes;
 use axum::extract::{Request, State};
@@ -58,7 +58,7 @@ pub fn webhooks(app: App, api: Option<Api>, secrets: Secrets) -> Router {
     Router::new()
         .route("/api/v1/hooks/{workflow}/{trigger}", post(receive))
         .route("/api/v1/tenants/{tenant}/hooks/{workflow}/{trigger}", post(receive_for_tenant))
-        .layer(from_fn(request::check_no_query))
+        .layer(from_fn(host::check_no_query))
         .layer(from_fn(api::bounded))
         .with_state(Shared { app, api, secrets })
 }

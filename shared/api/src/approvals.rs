@@ -28,6 +28,8 @@ pub(crate) struct ApproveBody {
 #[derive(Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RejectBody {
+    #[serde(default, deserialize_with = "request::brief")]
+    #[schemars(length(max = 1000))]
     reason: Option<String>,
 }
 

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::page::{Page, Wanted, WorkflowPageQuery};
 use crate::request::{self, Path, Query};
-use crate::{Api, Caller, error, runs, workflows};
+use crate::{Api, Caller, error, mutation, runs, workflows};
 
 /// The default number of runs in progress at once.
 pub const DEFAULT_PARALLEL: u32 = 4;
@@ -258,15 +258,23 @@ pub(crate) async fn get_one(
     show(&api, &caller, id).await.map(Json)
 }
 
-/// Starts a backfill, or returns its plan. The same idempotency key again starts nothing.
+/// Starts a backfill, or returns its plan. Beside the recorded response, the id repeats with the key and the body: the same
+/// request finds its backfill for as long as that exists.
 pub(crate) async fn post_start(
     State(api): State<Api>,
     caller: Caller,
     headers: HeaderMap,
     request::Json(body): request::Json<BackfillBody>,
-) -> Result<(StatusCode, Json<StartedView>), Problem> {
+) -> Result<(StatusCode, HeaderMap, Json<StartedView>), Problem> {
     caller.check(Operate, &body.workflow, &format!("workflow `{}`", body.workflow))?;
-    let id = BackfillId(runs::run_id(&headers, &caller, &format!("backfill\n{}", body.workflow))?.0);
+    let request = serde_json::to_string(&body).expect("a body is made of JSON");
+    let id = BackfillId(runs::run_id(&headers, &caller, &format!("backfill\n{request}"))?.0);
+    if mutation::key_of(&headers)?.is_some()
+        && let Ok(found) = show(&api, &caller, id).await
+    {
+        let headers = HeaderMap::from_iter([mutation::replayed()]);
+        return Ok((StatusCode::OK, headers, Json(StartedView::Backfill(found))));
+    }
     let new = NewBackfill {
         id,
         tenant: caller.tenant,
@@ -288,10 +296,11 @@ pub(crate) async fn post_start(
         Err(error) => return Err(error::runtime(error)),
     };
     if body.dry_run {
-        return Ok((StatusCode::OK, Json(StartedView::Plan(PlanView::new(&plan)))));
+        return Ok((StatusCode::OK, HeaderMap::new(), Json(StartedView::Plan(PlanView::new(&plan)))));
     }
     api.app.runtime.backfills().start(&plan).await.map_err(error::runtime)?;
-    Ok((StatusCode::CREATED, Json(StartedView::Backfill(show(&api, &caller, id).await?))))
+    let started = StartedView::Backfill(show(&api, &caller, id).await?);
+    Ok((StatusCode::CREATED, HeaderMap::new(), Json(started)))
 }
 
 /// Pauses a backfill: it starts no more runs; those in progress continue.

@@ -5,7 +5,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use host::Problem;
-use model::{Instant, RunId};
+use model::{Instant, Run, RunId};
 use read::{ListedRun, Listing, RunFilter};
 use runtime::{By, Command, Operation, Settled};
 use serde::{Deserialize, Serialize};
@@ -123,7 +123,7 @@ pub(crate) async fn post_bulk(
     caller: Caller,
     request::Json(body): request::Json<BulkBody>,
 ) -> Result<Json<BulkView>, Problem> {
-    let command = command(&body, &caller)?;
+    let action = Action::named(&body.action)?;
     let filter = filter(&body.filter)?;
     caller.check_filter(Operate, filter.workflow.as_deref())?;
     if body.dry_run {
@@ -133,13 +133,13 @@ pub(crate) async fn post_bulk(
     let filter = RunFilter { after: wanted.after, limit: wanted.limit, ..filter };
     let Page { items, next_cursor } = Page::of(api.reader(&caller).runs().list(Operate, &filter).await?);
     let mut batch = BatchView { count: items.len(), next_cursor, ..BatchView::default() };
-    for run in items.into_iter().map(|listed| listed.record.run.id) {
-        match api.app.runtime.settle(run, command.clone()).await {
+    for run in items.iter().map(|listed| &listed.record.run) {
+        match action.apply(&api, &caller, run, body.reason.clone()).await {
             Ok(Settled::Applied) => batch.applied += 1,
             Ok(Settled::Stale | Settled::NoSuchRun) => batch.stale += 1,
             Err(error) => {
                 batch.failed += 1;
-                batch.errors.push(BulkError { run, message: error.to_string() });
+                batch.errors.push(BulkError { run: run.id, message: error.to_string() });
             }
         }
     }
@@ -179,18 +179,38 @@ fn filter(given: &BulkFilter) -> Result<RunFilter, Problem> {
     })
 }
 
-fn command(body: &BulkBody, caller: &Caller) -> Result<Command, Problem> {
-    let (actor, reason) = (caller.name.clone(), body.reason.clone());
-    let operation = match body.action.as_str() {
-        "cancel" => return Ok(Command::Cancel { actor, reason }),
-        "pause" => Operation::Pause,
-        "resume" => Operation::Resume,
-        "retry" => Operation::Retry,
-        "evaluate" => Operation::Evaluate,
-        other => {
-            let message = format!("unknown action `{other}`; expected one of {}", ACTIONS.join(", "));
-            return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "unknown_action", message));
+/// What is done to each run.
+enum Action {
+    Cancel,
+    Operate(Operation),
+}
+
+impl Action {
+    fn named(name: &str) -> Result<Self, Problem> {
+        Ok(match name {
+            "cancel" => Self::Cancel,
+            "pause" => Self::Operate(Operation::Pause),
+            "resume" => Self::Operate(Operation::Resume),
+            "retry" => Self::Operate(Operation::Retry),
+            "evaluate" => Self::Operate(Operation::Evaluate),
+            other => {
+                let message = format!("unknown action `{other}`; expected one of {}", ACTIONS.join(", "));
+                return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "unknown_action", message));
+            }
+        })
+    }
+
+    async fn apply(
+        &self,
+        api: &Api,
+        caller: &Caller,
+        run: &Run,
+        reason: Option<String>,
+    ) -> runtime::Result<Settled> {
+        let (runtime, actor) = (&api.app.runtime, caller.name.clone());
+        match self {
+            Self::Cancel => runtime.settle(run.id, Command::Cancel { actor, reason }).await,
+            Self::Operate(operation) => runtime.operate(run, operation.clone(), By { actor, reason }).await,
         }
-    };
-    Ok(Command::Operate { operation, by: By { actor, reason } })
+    }
 }

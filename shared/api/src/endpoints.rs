@@ -255,7 +255,7 @@ pub(crate) fn router(api: &Api) -> Router<Api> {
         let operation = describe(&mut Schemas::default());
         let names = operation.query.iter().filter_map(|parameter| parameter["name"].as_str());
         let known: Arc<[String]> = names.map(str::to_owned).collect();
-        route = route.route_layer(from_fn_with_state(known, request::check_query));
+        route = route.route_layer(from_fn_with_state(known, host::check_query));
         if let Some(needs) = endpoint.needs {
             let state = (api.clone(), endpoint.clone(), needs);
             route = route.route_layer(from_fn_with_state(state, guard));

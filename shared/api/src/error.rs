@@ -2,6 +2,7 @@
 
 use axum::http::StatusCode;
 use host::Problem;
+pub use host::did_you_mean;
 use runtime::Error;
 use serde_json::json;
 
@@ -61,28 +62,5 @@ pub(crate) fn listed(problems: &[String]) -> String {
     match problems.len().saturating_sub(MAX_PROBLEMS) {
         0 => shown,
         more => format!("{shown}; and {more} more"),
-    }
-}
-
-/// The nearest of the existing names, as the end of a message about an unknown one.
-pub fn did_you_mean<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> String {
-    let near = runtime::nearest(word, names);
-    near.map(|name| format!(" (did you mean `{name}`?)")).unwrap_or_default()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_near_miss_is_pointed_out_and_a_far_one_is_not() {
-        assert_eq!(did_you_mean("helo", ["diamond", "hello"]), " (did you mean `hello`?)");
-        assert_eq!(did_you_mean("backup", ["diamond", "hello"]), "");
-    }
-
-    #[test]
-    fn a_name_that_nobody_would_write_is_compared_with_none() {
-        let long = "x".repeat(300);
-        assert_eq!(did_you_mean(&long, [format!("{long}y").as_str()]), "");
     }
 }

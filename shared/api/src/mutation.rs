@@ -364,4 +364,22 @@ mod tests {
             AFTER.iter().filter(|name| !found.iter().any(|field| field == **name)).collect();
         assert!(unknown.is_empty(), "no response to a change has {unknown:?}");
     }
+    #[test]
+    fn every_reason_that_a_change_takes_has_a_maximum_length() {
+        let document = openapi::document();
+        let operations = document["paths"].as_object().unwrap().values().flat_map(|path| path.as_object());
+        let mut reasons = 0;
+        for (_, change) in operations.flatten() {
+            let mut schema = &change["requestBody"]["content"]["application/json"]["schema"];
+            while let Some(name) = schema["$ref"].as_str() {
+                schema = document.pointer(name.trim_start_matches('#')).unwrap();
+            }
+            let reason = &schema["properties"]["reason"];
+            if !reason.is_null() {
+                assert_eq!(reason["maxLength"], 1_000, "{change}");
+                reasons += 1;
+            }
+        }
+        assert!(reasons > 5, "{reasons} were found");
+    }
 }

@@ -6,9 +6,9 @@ use axum::http::StatusCode;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use host::Problem;
-use model::{RunId, RunState, TaskIndex, TaskState, WaitsFor};
+use model::{Run, RunId, RunState, TaskIndex, TaskState, WaitsFor};
 use runtime::Settled;
-use runtime::{By, Command, Mark, Operation};
+use runtime::{By, Mark, Operation};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -85,8 +85,8 @@ async fn operate_on_run(
     operation: Operation,
     reason: Option<String>,
 ) -> Result<Json<RunView>, Problem> {
-    runs::find(api, caller, id).await?;
-    let settled = settle(api, caller, id, operation.clone(), reason).await?;
+    let found = runs::find(api, caller, id).await?;
+    let settled = settle(api, caller, &found.run, operation.clone(), reason).await?;
     let run = runs::show(api, caller, id).await?;
     answer(settled, run, |run| refusal(&operation, id, run.state))
 }
@@ -103,7 +103,7 @@ async fn operate_on_task(
         approvals::check_may_mark(found.spec(), caller)?;
     }
     let id = found.run.id;
-    let settled = settle(api, caller, id, operation.clone(), reason).await?;
+    let settled = settle(api, caller, &found.run, operation.clone(), reason).await?;
     let run = runs::show(api, caller, id).await?;
     let now =
         if settled == Settled::Applied { None } else { Some(tasks::find(api, caller, id, name).await?) };
@@ -113,12 +113,12 @@ async fn operate_on_task(
 async fn settle(
     api: &Api,
     caller: &Caller,
-    id: RunId,
+    run: &Run,
     operation: Operation,
     reason: Option<String>,
 ) -> Result<Settled, Problem> {
     let by = By { actor: caller.name.clone(), reason };
-    api.app.runtime.settle(id, Command::Operate { operation, by }).await.map_err(error::runtime)
+    api.app.runtime.operate(run, operation, by).await.map_err(error::runtime)
 }
 
 fn answer(

@@ -1,20 +1,15 @@
 //! Paths, queries and bodies as handlers take them. Invalid ones are refused with an error in one shape.
 
 mod objects;
-mod plain;
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
-
-use axum::extract::{FromRequest, FromRequestParts, OriginalUri, Request, State};
+use axum::extract::{FromRequest, FromRequestParts, OriginalUri, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
-use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
 use host::{Problem, read_body};
+use model::json_error;
 use serde::de::DeserializeOwned;
 
-use crate::{BODY_LIMIT, error};
+use crate::BODY_LIMIT;
 
 /// The resources that the path names.
 pub struct Path<T>(pub T);
@@ -43,49 +38,8 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
         let query = axum::extract::Query::from_request_parts(parts, state).await;
         query
             .map(|query| Self(query.0))
-            .map_err(|error| Problem::bad_request(plain::query(&error.body_text())))
+            .map_err(|error| Problem::bad_request(json_error::of_query(&error.body_text())))
     }
-}
-
-/// Refuses parameters that an endpoint does not know, and parameters that are given twice.
-pub(crate) async fn check_query(
-    State(known): State<Arc<[String]>>,
-    request: Request,
-    next: Next,
-) -> Response {
-    match unknown_parameter(request.uri(), &known) {
-        Ok(()) => next.run(request).await,
-        Err(problem) => problem.into_response(),
-    }
-}
-
-/// Refuses a query with any parameter.
-pub async fn check_no_query(request: Request, next: Next) -> Response {
-    match unknown_parameter(request.uri(), &[]) {
-        Ok(()) => next.run(request).await,
-        Err(problem) => problem.into_response(),
-    }
-}
-
-fn unknown_parameter(uri: &axum::http::Uri, known: &[String]) -> Result<(), Problem> {
-    let sent = axum::extract::Query::<Vec<(String, String)>>::try_from_uri(uri);
-    let sent = sent.map_err(|_| Problem::bad_request("the query is not of the form name=value&…"))?.0;
-    let mut seen = BTreeSet::new();
-    for (name, _) in &sent {
-        if !known.contains(name) {
-            let hint = error::did_you_mean(name, known.iter().map(String::as_str));
-            let expected = match known {
-                [] => "this endpoint takes none".to_owned(),
-                known => format!("expected one of {}", known.join(", ")),
-            };
-            let message = format!("unknown query parameter `{name}`{hint}; {expected}");
-            return Err(Problem::bad_request(message));
-        }
-        if !seen.insert(name) {
-            return Err(Problem::bad_request(format!("query parameter `{name}` is given twice")));
-        }
-    }
-    Ok(())
 }
 
 /// No reason is longer, in characters.
@@ -147,7 +101,8 @@ pub(crate) fn brief<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<
 
 /// A value out of JSON text, or what is wrong with it and at which line and column.
 pub(crate) fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Problem> {
-    let parsed = serde_json::from_str(text).map_err(|error| Problem::bad_request(plain::body(&error)))?;
-    objects::check::<T>(text).map_err(|error| Problem::bad_request(plain::body(&error)))?;
+    let parsed =
+        serde_json::from_str(text).map_err(|error| Problem::bad_request(json_error::of_body(&error)))?;
+    objects::check::<T>(text).map_err(|error| Problem::bad_request(json_error::of_body(&error)))?;
     Ok(parsed)
 }

@@ -22,6 +22,8 @@ const MAX_EVENTS: u32 = 20;
 #[schemars(rename = "TriggerPauseBody")]
 pub struct PauseBody {
     /// The reason, for other people.
+    #[serde(default, deserialize_with = "request::brief")]
+    #[schemars(length(max = 1000))]
     pub reason: Option<String>,
 }
 

@@ -19,7 +19,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_BODY_BYTES: usize = 64 * 1024;
 
 /// How long a valid token is cached, and so how long a revoked one is still accepted.
-const VALID_TTL: TimeDelta = TimeDelta::seconds(60);
+const VALID_TTL: TimeDelta = TimeDelta::seconds(5);
 
 /// How long an invalid token is cached, so that its bearer cannot cause a request to the issuer with each of their own.
 const INVALID_TTL: TimeDelta = TimeDelta::seconds(10);

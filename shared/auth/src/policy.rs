@@ -10,7 +10,8 @@ use crate::{Claims, Grant};
 /// An authenticated person or program.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Identity {
-    /// Their name in events and audit entries: the verified email address, or else the subject of the token.
+    /// Their name in events and audit entries: the verified email address, or else the issuer and the subject of the token,
+    /// as in `login.example.com#1234`.
     pub name: String,
     /// The email address, if the issuer has verified it.
     pub email: Option<String>,
@@ -35,7 +36,7 @@ impl Identity {
             }
             _ => Vec::new(),
         };
-        Self { name: email.clone().unwrap_or_else(|| claims.sub.clone()), email, groups }
+        Self { name: email.clone().unwrap_or_else(|| subject(claims)), email, groups }
     }
 
     /// The principals whose grants apply to them, as grants spell them.
@@ -46,6 +47,14 @@ impl Identity {
         let groups = self.groups.iter().map(|group| Principal::Group(group.clone()));
         account.into_iter().chain(domain).chain(groups).map(|who| who.to_string()).collect()
     }
+}
+
+/// A subject with its issuer: two issuers may use one subject for two people, and a subject may look like an address. An issuer's
+/// URL has no `#`, so no pair looks like another one, nor like an address.
+fn subject(claims: &Claims) -> String {
+    // Google calls itself both with and without a scheme.
+    let issuer = claims.iss.trim_start_matches("https://");
+    format!("{issuer}#{}", claims.sub)
 }
 
 /// The holder of a grant: `ada@example.com`, `@example.com` or `group:data`.
@@ -168,6 +177,22 @@ mod tests {
             let grants: Vec<String> = grants.iter().map(Grant::to_string).collect();
             assert_eq!(grants.join(" "), held, "{email}");
         }
+    }
+
+    #[test]
+    fn a_subject_belongs_to_its_issuer_and_is_no_address() {
+        let name = |issuer: &str, sub: &str, verified: bool| {
+            let claims = json!({
+                "iss": issuer, "sub": sub, "aud": "a", "exp": 1, "email": "ada@example.com", "email_verified": verified,
+            });
+            Identity::new(&serde_json::from_value(claims).unwrap(), None).name
+        };
+        assert_eq!(name("https://login.example.com", "1234", false), "login.example.com#1234");
+        assert_ne!(name("https://one.example", "1", false), name("https://two.example", "1", false));
+        assert_ne!(name("https://one.example", "a/1", false), name("https://one.example/a", "1", false));
+        assert_eq!(name("https://accounts.google.com", "7", false), name("accounts.google.com", "7", false));
+        assert_ne!(name("https://one.example", "ada@example.com", false), "ada@example.com");
+        assert_eq!(name("https://one.example", "1234", true), "ada@example.com");
     }
 
     #[test]

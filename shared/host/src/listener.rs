@@ -31,8 +31,9 @@ use answered::Answered;
 use open::{Activity, OpenConnections, Place};
 use write_timeout::WriteTimeout;
 
-/// The maximum number of open connections. Cloud Run opens far fewer.
-const MAX_CONNECTIONS: usize = 1_000;
+/// The maximum number of open connections. Cloud Run opens far fewer. What holds one for long, such as listeners to events and
+/// leases that wait, must leave some of them for other requests: a connection that is not idle is never closed for another one.
+pub const MAX_CONNECTIONS: usize = 1_000;
 
 /// What requests and responses may keep in memory, all together, in bytes: requests until they are answered, responses until they
 /// were read.

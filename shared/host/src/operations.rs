@@ -7,10 +7,11 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
+use axum::middleware::from_fn;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
-use crate::{App, Problem, metrics, read_body, telemetry};
+use crate::{App, Problem, check_no_query, metrics, read_body, telemetry};
 
 /// The maximum length of a log filter, in bytes.
 const MAX_FILTER_BYTES: usize = 1024;
@@ -46,6 +47,7 @@ pub(crate) fn router(app: App) -> Router {
     Router::new()
         .route("/metrics", get(show_metrics))
         .route("/log-level", get(show_filter).put(set_filter))
+        .layer(from_fn(check_no_query))
         .with_state(app)
 }
 

@@ -45,7 +45,7 @@ pub fn read<T: DeserializeOwned>(kind: &TaskKind, rendered: Value) -> Result<T, 
     if problems.is_empty() {
         match serde_json::from_value(rendered) {
             Ok(config) => return Ok(config),
-            Err(error) => problems.push(error.to_string()),
+            Err(error) => problems.push(model::json_error::in_words(&error)),
         }
     }
     Err(ConfigError { kind: kind.clone(), problems })

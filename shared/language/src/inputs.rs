@@ -4,22 +4,24 @@ mod bind;
 mod declared;
 mod value;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use model::InputSpec;
+use model::{InputSpec, InputType};
 
 pub use bind::{InputProblem, bind, render};
 pub(crate) use declared::{InputParts, read, schema};
 pub(crate) use value::{TYPES, by_type, refusal, schema as value_schema};
 
 /// For templates that see no inputs.
-pub(crate) static NO_INPUTS: InputNames = InputNames { order: Vec::new(), set: BTreeSet::new() };
+pub(crate) static NO_INPUTS: InputNames =
+    InputNames { order: Vec::new(), set: BTreeSet::new(), kinds: BTreeMap::new() };
 
 /// The names of inputs, to look them up and to list them in the order in which they are declared.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct InputNames {
     order: Vec<String>,
     set: BTreeSet<String>,
+    kinds: BTreeMap<String, InputType>,
 }
 
 impl InputNames {
@@ -27,6 +29,7 @@ impl InputNames {
     pub(crate) fn of(inputs: &[InputSpec]) -> Self {
         let mut names = Self::default();
         inputs.iter().for_each(|input| names.push(&input.name));
+        names.kinds = inputs.iter().map(|input| (input.name.clone(), input.kind)).collect();
         names
     }
 
@@ -34,6 +37,11 @@ impl InputNames {
         if self.set.insert(name.to_owned()) {
             self.order.push(name.to_owned());
         }
+    }
+
+    /// The type of an input.
+    pub(crate) fn kind(&self, name: &str) -> Option<InputType> {
+        self.kinds.get(name).copied()
     }
 
     pub(crate) fn contains(&self, name: &str) -> bool {

@@ -2,7 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use std::process::Command;
+use std::path::Path;
+use std::process::{Command, Stdio};
 
 use ebbflow_language::template::{Scope, TaskFacts};
 use ebbflow_language::types::TaskType;
@@ -107,6 +108,82 @@ fn a_value_that_is_missing_is_explained() {
     let config = json!({"command": "echo {{ inputs.nope }}"});
     let error = TaskType::of(&TaskKind::Bash).render(&config, &scope(&json!(1))).unwrap_err().to_string();
     assert_eq!(error, "command: `inputs` has no `nope` (choose from `v`)");
+}
+
+/// How commands store a value: `V` stands for it, `N` for an environment variable that holds it.
+const STORES: &[&str] = &[
+    "n=V",
+    "n=$N",
+    "n=$(echo V)",
+    "read -r n <<< V",
+    "read -r n <<< \"$N\"",
+    "set -- V; n=$1",
+    "a=(V); n=${a[0]}",
+    "for n in V; do :; done",
+    "printf -v n %s V",
+    "m=V; n=$m",
+    "n=\"x\"; n+=V",
+    "n=1",
+    "n=$(wc -c <<< V)",
+    "echo V | { read -r n; :; }",
+    "f() { n=$1; }; f V",
+];
+/// What they do with the variable later.
+const USES: &[&str] = &[
+    "(( n > 3 ))",
+    "echo $((n + 1))",
+    "[[ $n -gt 3 ]]",
+    "[[ n -eq 3 ]]",
+    "[ \"$n\" -gt 3 ]",
+    "x=abcdef; echo ${x:n:1}",
+    "a=(1 2 3); echo ${a[n]}",
+    "a=(1 2 3); a[$n]=4",
+    "declare -i k; k=n",
+    "let k=n",
+    "k=n; (( k ))",
+    "echo ${!n}",
+    "echo \"${n@P}\"",
+    "unset \"b[$n]\"",
+    "eval \"k=$n\"",
+    "case $n in 1) :;; esac",
+    "for ((i=0; i<n && i<2; i++)); do :; done",
+    "[[ $n == x ]] && (( 1 ))",
+    "echo \"${n:-none}\"",
+    "test -v \"$n\"",
+    "bash -c '(( N > 1 ))'",
+    "for k in $n; do (( k )); done",
+    "printf '%s' \"$n\"",
+];
+
+/// A value that creates a file wherever bash computes it.
+const CANARY: &str = "a[$(touch canary)]";
+
+/// Runs a command with a value in a folder. Returns whether it was accepted.
+fn is_run(command: &str, value: &Value, folder: &Path) -> bool {
+    let config = json!({"command": command, "env": {"N": "{{ inputs.v }}"}});
+    let Ok(config) = TaskType::of(&TaskKind::Bash).render(&config, &scope(value)) else { return false };
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let env = config["env"].as_object().unwrap().iter().map(|(name, value)| (name, text(value)));
+    let mut bash = Command::new("bash");
+    bash.args(["-c", config["command"].as_str().unwrap()]).envs(env).current_dir(folder);
+    bash.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap();
+    true
+}
+
+#[test]
+fn a_value_that_is_stored_first_is_not_run_later() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("stored-values");
+    std::fs::create_dir_all(&folder).unwrap();
+    let (mut numbers, mut texts, mut all) = (0, 0, 0);
+    for (store, usage) in STORES.iter().flat_map(|store| USES.iter().map(move |usage| (store, usage))) {
+        let command = format!("{store}; {usage}").replace('V', "{{ inputs.v }}");
+        texts += usize::from(is_run(&command, &json!(CANARY), &folder));
+        assert!(!folder.join("canary").exists(), "{command}");
+        numbers += usize::from(is_run(&command, &json!(7), &folder));
+        all += 1;
+    }
+    assert_eq!(numbers, all, "a number is always accepted");
+    assert!(all / 5 < texts && texts < all / 2, "{texts} of {all} accept any text");
 }
 
 fn almost_command() -> impl Strategy<Value = String> {

@@ -20,6 +20,7 @@ pub mod failure;
 mod fan_out;
 pub mod ids;
 pub mod instant;
+pub mod json_error;
 pub mod message;
 pub mod offer;
 pub mod pace;

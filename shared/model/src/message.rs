@@ -10,6 +10,7 @@ mod workers;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::json_error;
 use crate::{
     Child, Failure, Instant, Parent, RunId, RunState, TaskIndex, TaskKey, TaskState, TenantId, VersionId,
     WorkerId,
@@ -301,7 +302,7 @@ pub enum DecodeError {
     #[error("unknown message type `{0}`")]
     UnknownType(String),
     /// The data does not fit the type.
-    #[error("`{kind}` does not fit its type: {source}")]
+    #[error("`{kind}` does not fit its type: {}", json_error::in_words(.source))]
     BadData {
         /// The type that the message names.
         kind: String,

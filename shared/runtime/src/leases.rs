@@ -21,7 +21,7 @@ use crate::{Result, Runtime, Settled};
 pub(crate) use given::GivenAttempts;
 pub use given::{AttemptName, GivenAttempt};
 pub(crate) use waiting::WaitingRoom;
-pub use waiting::WaitingWorker;
+pub use waiting::{MAX_WAITING, WaitingWorker};
 
 /// How long other leases leave a reserved offer alone. It is claimed within milliseconds, unless its process dies.
 const RESERVED_FOR: TimeDelta = TimeDelta::seconds(10);

@@ -51,7 +51,9 @@ pub use dead_letters::{BulkAction, BulkOutcome, DeadLetters, Replayed, message_o
 pub use error::{Error, Result};
 pub use events::{Received, TriggerOutcome};
 pub use job::{Brief, Job, Surroundings, secrets_of};
-pub use leases::{AttemptName, GivenAttempt, Leases, WaitingWorker, Wanted};
+pub use leases::{
+    AttemptName, GivenAttempt, Leases, MAX_WAITING as MAX_WAITING_LEASES, WaitingWorker, Wanted,
+};
 pub use liveness::Liveness;
 pub use pipeline::Settled;
 pub use preview::{

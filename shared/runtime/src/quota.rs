@@ -1,6 +1,6 @@
 //! The quota of unfinished runs: a tenant that has as many as it may gets no more until there is room.
 //!
-//! It holds for every [`Origin`](crate::Origin). What is refused is not lost: callers and senders of webhooks are asked to try
+//! It holds for every [`Origin`](crate::Origin), and for finished runs that people or backfills let continue. What is refused is not lost: callers and senders of webhooks are asked to try
 //! again, schedules and backfills wait, sensors find it again, and messages become dead letters with the reason. A message is
 //! not redelivered for it, since that would slow down the messages of other tenants.
 
@@ -8,9 +8,10 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use chrono::TimeDelta;
-use model::{Instant, TenantId};
+use engine::{By, Command, Operation};
+use model::{Instant, Run, TenantId};
 
-use crate::{Error, Result, Runtime};
+use crate::{Error, Result, Runtime, Settled};
 
 /// How long a count is used. Runs that were admitted since are added to it.
 const COUNT_TTL: TimeDelta = TimeDelta::seconds(2);
@@ -31,8 +32,24 @@ impl RunQuota {
         Self { max, counts: Mutex::default() }
     }
 
+    /// Makes a run unfinished if the tenant has room for it, and does not count it if that turned out to change nothing.
+    pub(crate) async fn admitting<T>(
+        &self,
+        runtime: &Runtime,
+        tenant: TenantId,
+        made: impl Future<Output = Result<T>>,
+        is_new: impl FnOnce(&T) -> bool,
+    ) -> Result<T> {
+        self.admit(runtime, tenant).await?;
+        let made = made.await;
+        if !made.as_ref().is_ok_and(is_new) {
+            self.release(tenant);
+        }
+        made
+    }
+
     /// Counts a run that is about to start, or refuses it.
-    pub(crate) async fn admit(&self, runtime: &Runtime, tenant: TenantId) -> Result<()> {
+    async fn admit(&self, runtime: &Runtime, tenant: TenantId) -> Result<()> {
         let Some(max) = self.max else { return Ok(()) };
         let now = runtime.clock.now();
         let room = match self.count_on(tenant, max, now) {
@@ -47,7 +64,7 @@ impl RunQuota {
     }
 
     /// Takes back the count of a run that was admitted and not created.
-    pub(crate) fn release(&self, tenant: TenantId) {
+    fn release(&self, tenant: TenantId) {
         let mut known = self.counts.lock().expect("no holder panics");
         if let Some((runs, _)) = known.get_mut(&tenant) {
             *runs = runs.saturating_sub(1);
@@ -69,5 +86,18 @@ impl RunQuota {
             known.clear();
         }
         known.insert(tenant, (runs, now));
+    }
+}
+
+impl Runtime {
+    /// Settles what a person does to a run, given as it was read before. A finished run that continues needs room like a new
+    /// one.
+    pub async fn operate(&self, run: &Run, operation: Operation, by: By) -> Result<Settled> {
+        let reopens = matches!(operation, Operation::Retry | Operation::Clear(_) | Operation::Mark(..));
+        let settle = self.settle(run.id, Command::Operate { operation, by });
+        if reopens && run.state.is_final() {
+            return self.quota.admitting(self, run.tenant, settle, |done| *done == Settled::Applied).await;
+        }
+        settle.await
     }
 }

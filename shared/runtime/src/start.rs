@@ -105,12 +105,7 @@ impl Runtime {
 }
 
 async fn create(runtime: &Runtime, request: &StartRun) -> Result<Started> {
-    runtime.quota.admit(runtime, request.tenant).await?;
-    let created = create_admitted(runtime, request).await;
-    if created.is_err() {
-        runtime.quota.release(request.tenant);
-    }
-    created
+    runtime.quota.admitting(runtime, request.tenant, create_admitted(runtime, request), |_| true).await
 }
 
 async fn create_admitted(runtime: &Runtime, request: &StartRun) -> Result<Started> {
@@ -135,14 +130,10 @@ pub(crate) async fn create_because(
     cause: &Cause,
 ) -> Result<Option<RunId>> {
     let prepared = prepare::prepare(runtime, request).await?;
-    runtime.quota.admit(runtime, request.tenant).await?;
-    let created =
-        pipeline::despite_conflicts(runtime, request.id, || create_alone(runtime, &prepared, Some(cause)))
-            .await;
-    if !matches!(created, Ok(Some(_))) {
-        runtime.quota.release(request.tenant);
-    }
-    Ok(created?.map(|run| run.id))
+    let create =
+        pipeline::despite_conflicts(runtime, request.id, || create_alone(runtime, &prepared, Some(cause)));
+    let created = runtime.quota.admitting(runtime, request.tenant, create, Option::is_some).await?;
+    Ok(created.map(|run| run.id))
 }
 
 /// Creates a run in a transaction of its own; none where its cause had been settled before.

@@ -8,9 +8,11 @@
 //! # The language: all targets together, by their shares; or one target, of whose share 600 seconds are a part.
 //! cargo test -p ebbflow-language --test fuzz -- --nocapture
 //! EBB_FUZZ_SECONDS=1500 cargo test -p ebbflow-language --test fuzz -- files_are --nocapture          # 40 %
-//! EBB_FUZZ_SECONDS=4000 cargo test -p ebbflow-language --test fuzz -- templates_are --nocapture      # 15 %
+//! EBB_FUZZ_SECONDS=3333 cargo test -p ebbflow-language --test fuzz -- templates_are --nocapture      # 18 %
 //! # The API: bodies made of several large parts.
 //! cargo test -p ebbflow-api --test suite -- no_random_request --nocapture
+//! # The API: definitions, bodies and tokens that are damaged at random.
+//! cargo test -p ebbflow-api --test suite -- hostile --nocapture
 //! # A whole process: pushes, events, tokens and definitions that almost make sense.
 //! cargo test -p ebb --test suite -- bad_input --nocapture
 //! # The engine: random graphs with random outcomes, and with random things that people do.

@@ -1,6 +1,7 @@
 //! Forms made from typed inputs.
 
 use api::approvals::{ApprovalForm, FormField};
+use host::Problem;
 use model::{InputSpec, InputType};
 use serde_json::{Map, Value};
 
@@ -99,11 +100,15 @@ fn written(value: &Value) -> String {
     if value.is_array() || value.is_object() { show::editable(value) } else { show::value(value) }
 }
 
-/// The values of these inputs in a form. A value that cannot be parsed is passed on as text, so that the API reports it.
+/// The values of these inputs in a form, which has these other fields. A value that cannot be parsed is passed on as text, so that
+/// the API reports it.
 pub(crate) fn values(
-    kinds: impl IntoIterator<Item = (String, InputType)>,
+    kinds: Vec<(String, InputType)>,
+    others: &[&str],
     sent: &Sent,
-) -> Map<String, Value> {
+) -> Result<Map<String, Value>, Problem> {
+    let names: Vec<String> = kinds.iter().map(|(name, _)| format!("input.{name}")).collect();
+    sent.only(names.iter().map(String::as_str).chain(others.iter().copied()))?;
     let mut values = Map::new();
     for (name, kind) in kinds {
         let given = sent.field(&format!("input.{name}"));
@@ -114,5 +119,5 @@ pub(crate) fn values(
         };
         values.extend(value.map(|value| (name, value)));
     }
-    values
+    Ok(values)
 }

@@ -100,6 +100,7 @@ async fn press(
 ) -> Result<Response, Refused> {
     let pressed = BUTTONS.iter().find(|button| button.page == page && button.action == action);
     let Button { things, fields, done, .. } = pressed.ok_or_else(|| no_such(action))?;
+    sent.only(fields.iter().copied())?;
     let body: Map<String, Value> =
         fields.iter().map(|field| ((*field).to_owned(), json!(sent.field(field)))).collect();
     let answer = visitor.ask.post::<Value>(&format!("/{things}/{thing}/{action}"), &body.into()).await;
@@ -108,6 +109,7 @@ async fn press(
 
 async fn set_limit(visitor: Visitor, path: Path<(String, String)>, sent: Sent) -> Result<Response, Refused> {
     let api::request::Path((kind, name)) = path?;
+    sent.only(["slots"])?;
     let slots = sent.field("slots").map(str::parse::<u32>).transpose();
     let slots = slots.map_err(|_| Problem::bad_request("the number of slots must be a whole number"))?;
     let path = format!("/limits/{}/{}", part(&kind), part(&name));

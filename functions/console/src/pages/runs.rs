@@ -109,6 +109,7 @@ pub(crate) async fn page(visitor: Visitor, wanted: Result<Query<RunsQuery>, Prob
 
 /// Counts what an action would be about, and once that is confirmed, carries it out.
 pub(crate) async fn bulk(visitor: Visitor, sent: Sent) -> Result<Response, Refused> {
+    sent.only(["workflow", "state", "parent", "action", "sure", "reason"])?;
     let field = |name: &str| sent.field(name).map(str::to_owned);
     let filter = Filter { workflow: field("workflow"), state: field("state"), parent: field("parent") };
     let action = field("action").unwrap_or_default();

@@ -34,6 +34,7 @@ pub(crate) async fn run(
         "evaluate" => "The run was re-evaluated.",
         other => return Err(no_such(other)),
     };
+    sent.only(["reason"])?;
     let body = json!({"reason": sent.field("reason")});
     let answer = visitor.ask.post::<RunView>(&format!("/runs/{id}/{action}"), &body).await;
     outcome(&sent, answer.map(|_| ()), done)
@@ -47,6 +48,9 @@ pub(crate) async fn task(
     sent: Sent,
 ) -> Result<Response, Refused> {
     let Path((id, task, action)) = path?;
+    if action != "approve" {
+        sent.only(["reason", "output"].into_iter().take(if action == "succeed" { 2 } else { 1 }))?;
+    }
     let reason = sent.field("reason");
     let (body, done) = match action.as_str() {
         "clear" => (json!({"reason": reason}), format!("{task} and everything downstream is re-run.")),
@@ -61,7 +65,7 @@ pub(crate) async fn task(
         "approve" => {
             let form = form(&console, &visitor, id, &task).await?;
             let kinds = form.fields().into_iter().map(|field| (field.name, field.kind));
-            (json!({"fields": values(kinds, &sent)}), format!("{task} was approved."))
+            (json!({"fields": values(kinds.collect(), &[], &sent)?}), format!("{task} was approved."))
         }
         "reject" => (json!({"reason": reason}), format!("{task} was rejected.")),
         other => return Err(no_such(other)),

@@ -62,6 +62,7 @@ pub(crate) async fn activate(
     sent: Sent,
 ) -> Result<Response, Refused> {
     let Path((name, number)) = path?;
+    sent.only([])?;
     let path = format!("/workflows/{}/versions/{number}/activate", part(&name));
     let answer = visitor.ask.post::<WorkflowState>(&path, &Value::Null).await;
     outcome(&sent, answer.map(|_| ()), &format!("New runs of {name} use version {number}."))

@@ -1,6 +1,6 @@
 //! How a program describes its own failure: the file `EBB_FAILURE`.
 
-use model::{ErrorClass, Failure};
+use model::{ErrorClass, Failure, json_error};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -23,7 +23,8 @@ impl Description {
     /// What the file says; otherwise what is wrong with it, for the attempt's log.
     pub(super) fn parse(bytes: &[u8]) -> Result<Self, String> {
         let described: Self = serde_json::from_slice(bytes).map_err(|error| {
-            format!("the file EBB_FAILURE is ignored: it is not of the form {{\"class\": …, \"message\": …, \"detail\": …}}: {error}")
+            let why = json_error::in_words(&error);
+            format!("the file EBB_FAILURE is ignored: it is not of the form {{\"class\": …, \"message\": …, \"detail\": …}}: {why}")
         })?;
         match described.class.as_deref() {
             Some(class) if described.class().is_none() => Err(format!(
@@ -77,5 +78,7 @@ mod tests {
         assert!(refused.ends_with("expected one of program_failed, transient, permanent"), "{refused}");
         assert!(Description::parse(b"oops").unwrap_err().contains("is ignored: it is not of the form"));
         assert!(Description::parse(br#"{"klass": "permanent"}"#).unwrap_err().contains("klass"));
+        let number = Description::parse(b"7").unwrap_err();
+        assert!(number.contains("integer `7` where an object is expected"), "{number}");
     }
 }

@@ -11,7 +11,7 @@ use std::os::unix::fs::chown;
 use std::path::Path;
 
 use model::progress::{MAX_METRIC_NAME, is_metric};
-use model::{Done, Failure};
+use model::{Done, Failure, json_error};
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::io::AsyncReadExt;
@@ -138,7 +138,10 @@ impl Reader {
         }
         match serde_json::from_slice(&line) {
             Ok(message) => self.take_in(message).await,
-            Err(error) => self.complain(&format!("a message that is not understood: {error}")).await,
+            Err(error) => {
+                let why = json_error::in_words(&error);
+                self.complain(&format!("a message that is not understood: {why}")).await
+            }
         }
     }
 

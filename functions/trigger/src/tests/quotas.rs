@@ -11,7 +11,10 @@ const OUTER: &str = "{name: outer, tasks: [{name: a, type: workflow, config: {wo
 const INNER: &str = "{name: inner, tasks: [{name: b, type: sleep, config: {duration: 1h}}]}";
 const FOLLOWING: &str = "
 name: following
-triggers: [{name: after, workflow: inner, state: finished}, {name: noted, event: noted}]
+triggers:
+  - {name: after, workflow: inner, state: finished}
+  - {name: noted, event: noted}
+  - {name: calm, event: edited, debounce_seconds: 30}
 tasks: [{name: b, type: sleep, config: {duration: 1h}}]
 ";
 
@@ -84,6 +87,24 @@ async fn an_event_beyond_the_quota_waits_as_a_dead_letter_and_its_copy_needs_no_
     make_room(&world, world.runs("following").await[0].run.id).await;
     assert_eq!(replay(&world, &app).await, Replayed::Sent);
     assert_eq!((world.runs("following").await.len(), world.dead_letters().await.len()), (2, 0));
+}
+
+#[tokio::test]
+async fn a_debounced_event_is_held_for_ten_more_minutes_beyond_the_quota() {
+    let (world, app) = limited(1).await;
+    let outer = world.start("outer").await;
+    let edited = json!({"specversion": "1.0", "id": "1", "source": "//x", "type": "edited", "data": {}});
+    assert_eq!(events::send(&app, &edited).await, StatusCode::NO_CONTENT);
+    let fire_in = async |seconds| {
+        world.clock.advance(chrono::TimeDelta::seconds(seconds));
+        app.runtime.triggers().fire_due(app.now(), 10).await.unwrap();
+        world.runs("following").await.len()
+    };
+    assert_eq!(fire_in(30).await, 0, "there is no room");
+    make_room(&world, outer).await;
+    assert_eq!(fire_in(597).await, 0, "it is held until ten minutes have passed");
+    assert_eq!(fire_in(1).await, 1);
+    assert_eq!((fire_in(600).await, reasons(&app).await.len()), (1, 0), "once, and nothing is lost");
 }
 
 #[tokio::test]

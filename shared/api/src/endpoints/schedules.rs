@@ -2,7 +2,7 @@
 
 use auth::Permission::{Operate, Read};
 
-use super::{Before, Idempotency, On, Row, get, post};
+use super::{Before, On, Row, get, post};
 use crate::{backfills, drift, schedules, timers, triggers};
 
 pub(super) fn rows() -> Vec<Row> {
@@ -57,7 +57,7 @@ fn backfills() -> Vec<Row> {
             .needs(Read, On::Some)
             .docs("List backfills", "Returns backfills with their progress, newest first."),
         post("/backfills", backfills::post_start)
-            .changes(Before::Nothing, Idempotency::OwnKey)
+            .audited(Before::Nothing)
             .id("backfills_post_start")
             .needs(Operate, On::Some)
             .docs(

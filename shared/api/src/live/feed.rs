@@ -40,7 +40,7 @@ const MAX_WAIT_FOR_TURN: Duration = Duration::from_secs(2);
 
 /// The maximum number of listeners of an instance, and of one tenant: one tenant leaves room for others. A listener costs a
 /// connection and its position in the feed; the changes themselves are kept once for all.
-const MAX_LISTENERS: usize = 768;
+const MAX_LISTENERS: usize = 640;
 const MAX_OF_A_TENANT: usize = 512;
 
 /// The live events that an instance sends to its listeners. Clones share the readers.

@@ -2,6 +2,7 @@
 
 use axum::http::{Method, StatusCode};
 use serde_json::{Value, json};
+use testkit::Fuzzing;
 
 use crate::world::{HELLO, World};
 
@@ -54,10 +55,18 @@ impl Dice {
     }
 }
 
+/// As long as one likes, with a seed of one's own; without one, with this.
+fn fuzzing(usual: u64) -> (Fuzzing, Dice) {
+    let fuzzing = Fuzzing::from_env();
+    println!("again: {fuzzing}");
+    (fuzzing, Dice(fuzzing.seed.unwrap_or(usual).max(1)))
+}
+
 #[tokio::test]
 async fn no_text_makes_the_compiler_of_definitions_break_down() {
-    let (world, mut dice) = (World::new().await, Dice(0x9E37_79B9_7F4A_7C15));
-    for _ in 0..500 {
+    let (world, (fuzzing, mut dice)) = (World::new().await, fuzzing(0x9E37_79B9_7F4A_7C15));
+    let mut cases = 0..500;
+    while cases.next().is_some() || fuzzing.goes_on() {
         let body = dice.mangle(HELLO);
         let answer = world.post("/workflows/validate", body.clone()).await;
         let expected = [StatusCode::OK, StatusCode::BAD_REQUEST, StatusCode::UNPROCESSABLE_ENTITY];
@@ -84,11 +93,13 @@ async fn no_text_grows_beyond_its_size() {
 
 #[tokio::test]
 async fn no_body_makes_an_endpoint_break_down() {
-    let (world, mut dice) = (World::with_hello().await, Dice(42));
+    let (world, (fuzzing, mut dice)) = (World::with_hello().await, fuzzing(42));
     let run = world.start().await;
     let paths: Vec<&str> =
         include_str!("operations.txt").lines().filter_map(|line| line.strip_prefix("POST ")).collect();
-    for line in paths {
+    let mut first = paths.iter();
+    while let Some(line) = first.next().or_else(|| fuzzing.goes_on().then(|| &paths[dice.roll(paths.len())]))
+    {
         let path = line.split(' ').next().unwrap();
         let path =
             path.replace("{id}", &run.to_string()).replace("{task}", "greet").replace("{name}", "hello");
@@ -104,9 +115,10 @@ async fn no_body_makes_an_endpoint_break_down() {
 
 #[tokio::test]
 async fn no_token_that_nobody_signed_is_believed() {
-    let (world, mut dice) = (World::new().await, Dice(7));
+    let (world, (fuzzing, mut dice)) = (World::new().await, fuzzing(7));
     let good = crate::world::token("api", 3600);
-    for _ in 0..300 {
+    let mut cases = 0..300;
+    while cases.next().is_some() || fuzzing.goes_on() {
         let mangled = dice.mangle(&good);
         let text: String =
             mangled.iter().filter(|byte| (33..127).contains(*byte)).map(|byte| *byte as char).collect();

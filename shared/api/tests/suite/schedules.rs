@@ -127,6 +127,33 @@ async fn what_was_missed_is_shown_before_anyone_decides_about_it() {
 }
 
 #[tokio::test]
+async fn a_backfill_is_started_once_for_its_key() {
+    let world = timed().await;
+    let send = async |to: &str| {
+        let body = json!({"workflow": "timed", "schedule": "berlin", "from": "2026-12-01", "to": to});
+        let headers = [("idempotency-key", "december")];
+        world.send(Method::POST, "/backfills", &headers, body.to_string()).await
+    };
+    let first = send("2026-12-31").await;
+    assert_eq!(first.status, StatusCode::CREATED, "{}", first.body);
+    assert!(!first.headers.contains_key("idempotency-replayed"));
+    let again = send("2026-12-31").await;
+    assert_eq!((again.status, &again.body), (first.status, &first.body));
+    assert_eq!(again.headers["idempotency-replayed"], "true");
+    let other = send("2026-12-30").await;
+    assert_eq!(
+        (other.status, &other.body["error_code"]),
+        (StatusCode::UNPROCESSABLE_ENTITY, &json!("idempotency_key_reused"))
+    );
+    // The recorded response is gone after a day, and the backfill is still found.
+    world.advance(25 * 3600);
+    let later = send("2026-12-31").await;
+    assert_eq!((later.status, &later.body["id"]), (StatusCode::OK, &first.body["id"]));
+    assert_eq!(later.headers["idempotency-replayed"], "true");
+    assert_eq!(world.get("/backfills").await.body["items"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
 async fn a_backfill_is_planned_begun_and_steered() {
     let world = timed().await;
     let body = |more: &str| {

@@ -32,6 +32,7 @@ impl Server {
         let router = Router::new().route("/", get(origin)).route("/echo", post(echo));
         let router =
             router.route("/drain", post(drain)).route("/endless", get(endless)).route("/large", get(large));
+        let router = router.route("/quiet", get(quiet));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel();
@@ -181,6 +182,43 @@ async fn idle_connections_beyond_the_limit_keep_nobody_waiting() {
         rest
     });
     assert!(closed.await.is_empty() && open > 20);
+}
+
+/// A stream of events in which nothing happens after the first one.
+async fn quiet() -> Body {
+    let first = stream::iter([Ok::<_, Infallible>(Bytes::from_static(b"hello"))]);
+    Body::from_stream(first.chain(stream::pending()))
+}
+
+#[tokio::test]
+async fn streams_below_the_limit_leave_a_connection_for_every_other_request() {
+    let server = Server::within(Limits { connections: 20, ..LENIENT }).await;
+    let mut streams = Vec::new();
+    for _ in 0..19 {
+        let mut socket = TcpStream::connect(server.address).await.unwrap();
+        socket.write_all(b"GET /quiet HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+        let mut answer = Vec::new();
+        let begun = async {
+            while !answer.ends_with(b"hello\r\n") {
+                answer.push(socket.read_u8().await.unwrap());
+            }
+        };
+        within_deadline("the stream begins", begun).await;
+        streams.push(socket);
+    }
+    // Each of these keeps its connection open after its response, and the next one needs its place.
+    let mut idle = Vec::new();
+    for _ in 0..10 {
+        let mut socket = TcpStream::connect(server.address).await.unwrap();
+        socket.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+        let status = socket.read_exact(&mut [0; 12]);
+        within_deadline("a request is served beside streams", status).await.unwrap();
+        idle.push(socket);
+    }
+    for socket in &mut streams {
+        let none = socket.read_u8().now_or_never();
+        assert!(none.is_none(), "no stream is closed for it");
+    }
 }
 
 /// How many responses without an end are over.

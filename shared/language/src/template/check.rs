@@ -1,6 +1,9 @@
 //! Templates of a definition: what can be known to be wrong before anything runs.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
+
+use model::InputType;
 
 use super::names::Names;
 use super::syntax::{self, Problem, Reference, Template, is_template};
@@ -46,8 +49,44 @@ pub(crate) fn check_config(
         }
         if key.name == "env" && task.runs_commands() {
             check_variables(node, report);
+            let commands = entries.iter().filter(|(key, _)| task.dialect(&key.name) == Some(Dialect::Shell));
+            let texts = commands.filter_map(|(_, command)| text_of(command));
+            texts.for_each(|text| check_computed(node, &shell::read(text).computed, names, report));
         }
     }
+}
+
+/// Refuses texts in variables that bash computes.
+fn check_computed(
+    env: &Node,
+    computed: &BTreeSet<String>,
+    names: Option<&Names<'_>>,
+    report: &mut Report<'_>,
+) {
+    let Data::Map(variables) = &env.data else { return };
+    for (key, value) in variables.iter().filter(|(key, _)| computed.contains(&key.name)) {
+        if text_of(value).is_some_and(|text| is_text(text, names)) {
+            let refusal = shell::Refusal::Computed;
+            report.add(&value.at, refusal.message(), Some(refusal.hint().to_owned()));
+        }
+    }
+}
+
+fn text_of(node: &Node) -> Option<&str> {
+    match &node.data {
+        Data::Text(text) => Some(text),
+        _ => None,
+    }
+}
+
+/// Whether a template is an input that is no number, nor like one. Of others, the value decides.
+fn is_text(template: &str, names: Option<&Names<'_>>) -> bool {
+    let inner = template.trim().strip_prefix("{{").and_then(|rest| rest.strip_suffix("}}"));
+    let input = inner.and_then(|inner| inner.trim_matches(['-', '+', ' ']).strip_prefix("inputs."));
+    let kind = input.and_then(|name| names?.kind_of_input(name));
+    kind.is_some_and(|kind| {
+        !matches!(kind, InputType::Integer | InputType::Number | InputType::Boolean | InputType::Date)
+    })
 }
 
 /// Refuses values in variables that decide what a program runs.
@@ -76,8 +115,10 @@ pub(crate) fn check(node: &Node, names: Option<&Names<'_>>, report: &mut Report<
 }
 
 fn check_command(word: Word<'_>, names: Option<&Names<'_>>, report: &mut Report<'_>) {
-    for slot in shell::slots(word.text) {
-        if let Err(refusal) = slot.quoting {
+    for slot in shell::read(word.text).slots {
+        let is_computed = slot.is_computed && is_text(&word.text[slot.span.clone()], names);
+        let refusal = slot.quoting.err().or(is_computed.then_some(shell::Refusal::Computed));
+        if let Some(refusal) = refusal {
             let at = position(word, slot.span.clone(), report);
             report.add(&at, refusal.message(), Some(refusal.hint().to_owned()));
         }

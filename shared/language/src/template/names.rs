@@ -1,6 +1,6 @@
 //! The names that exist where a template stands, and what to say of one that does not.
 
-use model::SecretName;
+use model::{InputType, SecretName};
 
 use super::syntax::Reference;
 use crate::dependencies::Upstream;
@@ -78,6 +78,11 @@ impl<'a> Names<'a> {
 
     pub(super) fn has_item(&self) -> bool {
         self.item
+    }
+
+    /// The type of an input, if it is declared.
+    pub(super) fn kind_of_input(&self, name: &str) -> Option<InputType> {
+        self.inputs.kind(name)
     }
 
     fn top(&self) -> Vec<&'static str> {

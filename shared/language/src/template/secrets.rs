@@ -48,7 +48,7 @@ fn of_text(text: &str, top: &str, found: &mut BTreeSet<Option<String>>) {
         Ok(template) => add(&template, top, found),
         Err(_) => {
             let slots =
-                shell::slots(text).into_iter().filter_map(|slot| syntax::parse(&text[slot.span]).ok());
+                shell::read(text).slots.into_iter().filter_map(|slot| syntax::parse(&text[slot.span]).ok());
             slots.for_each(|template| add(&template, top, found));
         }
     }

@@ -9,6 +9,7 @@
 mod arguments;
 mod builtins;
 mod commands;
+mod computed;
 mod interpreters;
 mod runners;
 mod scanner;
@@ -16,10 +17,19 @@ mod scanner;
 mod tests;
 mod variables;
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
-pub(super) use scanner::slots;
+pub(super) use computed::is_number;
+pub(super) use scanner::read;
 pub(super) use variables::is_evaluated;
+
+/// A command line, as far as values matter in it.
+pub(super) struct Line {
+    pub(super) slots: Vec<Slot>,
+    /// The variables that bash computes: what they hold must be a number.
+    pub(super) computed: BTreeSet<String>,
+}
 
 /// An expression in a command line.
 pub(super) struct Slot {
@@ -27,6 +37,8 @@ pub(super) struct Slot {
     pub(super) span: Range<usize>,
     /// What is around it, or why no value can stand there.
     pub(super) quoting: Result<Quoting, Refusal>,
+    /// Whether its value reaches something that bash computes, perhaps by way of variables, and so must be a number.
+    pub(super) is_computed: bool,
 }
 
 /// The quotes around an expression.
@@ -82,6 +94,8 @@ pub(super) enum Refusal {
     Opened,
     /// Where the name of a command stands.
     Name,
+    /// In a variable that bash computes somewhere, if the value is no number.
+    Computed,
 }
 
 impl Refusal {
@@ -113,6 +127,9 @@ impl Refusal {
             }
             Self::Opened => "the names of files for `perl` with `-n`, `-p` or `<>`, which runs some of them",
             Self::Name => "the place of a command's name, where the value would be run",
+            Self::Computed => {
+                "what bash computes, as in `(( ))`, `[[ … -gt … ]]`, a subscript or `eval`, also by way of a variable, unless they are numbers: commands in them would be run"
+            }
         };
         format!("values cannot be inserted into {context}")
     }
@@ -142,6 +159,9 @@ impl Refusal {
             Self::Opened => "let it read the file from its input, as in `perl -ne '…' < {{ … }}`",
             Self::Name => {
                 "write the name, or choose with `case`; compare a condition, as in `[ {{ inputs.full }} = true ]`"
+            }
+            Self::Computed => {
+                "compare with `[ \"$n\" -gt 3 ]`, or make it a number: an input of type `integer`, or `{{ … | int }}`"
             }
         }
     }

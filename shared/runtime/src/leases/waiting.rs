@@ -18,8 +18,8 @@ use tracing::warn;
 use super::Wanted;
 
 /// The maximum numbers of leases that wait in one process: each keeps a connection of a client open.
-const MAX_WAITING: usize = 512;
-const MAX_WAITING_OF_A_TENANT: usize = 256;
+pub const MAX_WAITING: usize = 256;
+const MAX_WAITING_OF_A_TENANT: usize = 128;
 
 /// How long the process goes on listening after its last worker has left: most of them come back at once.
 const LINGER: Duration = Duration::from_secs(30);

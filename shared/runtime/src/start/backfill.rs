@@ -16,7 +16,7 @@ use tracing::{error, warn};
 
 use super::{Origin, StartRun};
 use crate::concurrency;
-use crate::{Backfills, Error, Result};
+use crate::{Backfills, Error, Result, Settled};
 
 pub use plan::{BackfillPlan, NewBackfill};
 pub use steer::Steer;
@@ -177,9 +177,8 @@ impl Backfills<'_> {
     /// from them, so all tasks are rerun.
     async fn redo(self, record: &BackfillRecord, run: &Run) -> Result<()> {
         let by = By { actor: record.created_by.clone(), reason: Some(format!("backfill {}", record.id)) };
-        let operate = |operation| (run.id, Command::Operate { operation, by: by.clone() });
         if matches!(run.state, RunState::Failed | RunState::Cancelled) {
-            match self.runtime.settle_all(&[operate(Operation::Retry)]).await {
+            match self.runtime.operate(run, Operation::Retry, by.clone()).await {
                 Err(Error::OutputsForgotten(_)) => {}
                 other => return other.map(|_| ()),
             }
@@ -188,8 +187,11 @@ impl Backfills<'_> {
         }
         let gone = || Error::Unusable { version: run.version, why: "it does not exist".into() };
         let graph = self.runtime.graph(run.version).await?.ok_or_else(gone)?;
-        let all: Vec<_> = roots(&graph).map(|root| operate(Operation::Clear(root))).collect();
-        self.runtime.settle_all(&all).await?;
+        let clear = |root| Command::Operate { operation: Operation::Clear(root), by: by.clone() };
+        let all: Vec<_> = roots(&graph).map(|root| (run.id, clear(root))).collect();
+        let settle = self.runtime.settle_all(&all);
+        let quota = &self.runtime.quota;
+        quota.admitting(self.runtime, run.tenant, settle, |done| done.contains(&Settled::Applied)).await?;
         Ok(())
     }
 

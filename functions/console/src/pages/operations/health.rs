@@ -136,6 +136,7 @@ pub(super) async fn health(visitor: Visitor) -> Answer {
 
 /// Repairs what can be repaired without a person.
 pub(super) async fn repair(visitor: Visitor, sent: Sent) -> Result<Response, Refused> {
+    sent.only([])?;
     let answer = visitor.ask.post::<ReportView>("/doctor/repair", &json!({})).await;
     let words = answer.as_ref().map(|report| format!("{} findings were repaired.", report.repaired.len()));
     let words = words.unwrap_or_default();

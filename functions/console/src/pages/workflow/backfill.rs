@@ -45,6 +45,7 @@ pub(crate) async fn form(named: Named) -> Answer {
 
 /// Shows what a backfill would do, and once that is confirmed, begins it.
 pub(crate) async fn begin(named: Named, sent: Sent) -> Result<Response, Refused> {
+    sent.only(["from", "to", "rerun", "max_parallel", "schedule", "sure"])?;
     let text = |field: &str| sent.field(field).unwrap_or_default().to_owned();
     let number = |field: &str| sent.field(field).and_then(|text| text.parse::<u32>().ok());
     let sure = sent.field("sure").is_some();

@@ -68,7 +68,8 @@ pub(crate) async fn form(named: Named, wanted: Result<Query<TriggerQuery>, Probl
 pub(crate) async fn start(named: Named, sent: Sent) -> Result<Response, Refused> {
     let Named { visitor, record, .. } = named;
     let inputs = &record.version.workflow.inputs;
-    let given = values(inputs.iter().map(|input| (input.name.clone(), input.kind)), &sent);
+    let kinds = inputs.iter().map(|input| (input.name.clone(), input.kind)).collect();
+    let given = values(kinds, &["logical_date"], &sent)?;
     let date = sent.field("logical_date");
     let body = json!({"inputs": given, "logical_date": date.map(instant)});
     match visitor.ask.post::<RunView>(&format!("/workflows/{}/runs", part(&record.name)), &body).await {

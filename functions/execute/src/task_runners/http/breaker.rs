@@ -35,7 +35,8 @@ const DATABASE_TIMEOUT: TimeDelta = TimeDelta::seconds(2);
 /// How often blocked calls check whether a probe has ended or a person has reset the breaker.
 const POLL_INTERVAL: TimeDelta = TimeDelta::milliseconds(500);
 
-/// The maximum number of servers. Beyond it, those without an open breaker are forgotten, with the failures that were counted.
+/// The maximum number of servers. Beyond it, those without an open breaker are forgotten, with the failures that were counted. If
+/// most breakers are open, so is the half of them that lets calls through first.
 const MAX_SERVERS: usize = 10_000;
 
 /// The breakers of all called servers.
@@ -200,8 +201,8 @@ impl Breakers {
     /// Reads or changes what is known of a server. One of which nothing is known is forgotten.
     fn with<T>(&self, target: &BreakerKey, change: impl FnOnce(&mut Server) -> T) -> T {
         let mut servers = self.lock();
-        if servers.len() >= MAX_SERVERS {
-            servers.retain(|_, server| server.open.is_some());
+        if servers.len() >= MAX_SERVERS && !servers.contains_key(target) {
+            make_room(&mut servers);
         }
         let server = servers.entry(target.clone()).or_default();
         let changed = change(server);
@@ -213,6 +214,16 @@ impl Breakers {
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<BreakerKey, Server>> {
         self.servers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Forgets at least half of the servers, so that it is long until it has to be done again.
+fn make_room(servers: &mut BTreeMap<BreakerKey, Server>) {
+    servers.retain(|_, server| server.open.is_some());
+    if servers.len() > MAX_SERVERS / 2 {
+        let mut by_end: Vec<_> = std::mem::take(servers).into_iter().collect();
+        by_end.sort_by_key(|(_, server)| server.open.map(|open| open.until));
+        servers.extend(by_end.split_off(by_end.len() - MAX_SERVERS / 2));
     }
 }
 

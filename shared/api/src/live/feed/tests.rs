@@ -31,3 +31,16 @@ async fn a_tenant_is_read_once_and_only_while_somebody_listens_in_it() {
     assert_eq!(readers().await, [TenantId::DEFAULT], "it starts again");
     drop(again);
 }
+
+#[test]
+fn listeners_and_waiting_leases_leave_connections_for_other_requests() {
+    let reserve = 100;
+    assert!(MAX_LISTENERS + runtime::MAX_WAITING_LEASES + reserve <= host::MAX_CONNECTIONS);
+    let feed = Feed::default();
+    let enter = |tenant| feed.admit(TenantId(tenant));
+    let own: Vec<_> = std::iter::from_fn(|| enter(1).ok()).collect();
+    let others: Vec<_> = std::iter::from_fn(|| enter(2).ok()).collect();
+    assert_eq!(own.len(), MAX_OF_A_TENANT);
+    assert_eq!(own.len() + others.len(), MAX_LISTENERS, "one tenant leaves room for others");
+    assert!(!others.is_empty() && enter(3).is_err());
+}

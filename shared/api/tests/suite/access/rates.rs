@@ -103,6 +103,33 @@ async fn a_run_that_replaces_another_is_refused_before_that_one_is_cancelled_or_
 }
 
 #[tokio::test]
+async fn a_finished_run_continues_only_if_its_tenant_has_room() {
+    let world = World::with_run_quota(1).await;
+    let run = world.play(HELLO, json!({})).await;
+    let path = |action: &str| format!("/runs/{run}/{action}");
+    let cancelled = world.post(&path("cancel"), "{}").await;
+    assert_eq!(cancelled.body["state"], "cancelled", "{}", cancelled.body);
+    world.advance(2);
+    let other = world.post("/workflows/hello/runs", "{}").await;
+    assert_eq!(other.status, StatusCode::CREATED, "{}", other.body);
+    for action in ["retry", "tasks/greet/clear", "tasks/greet/succeed", "tasks/greet/fail"] {
+        check_refused(&world.post(&path(action), "{}").await, "EBB_QUOTA_RUNS");
+    }
+    let all = json!({"filter": {"state": "cancelled"}, "action": "retry"}).to_string();
+    let bulk = world.post("/runs/bulk", all.clone()).await.body;
+    assert_eq!((&bulk["applied"], &bulk["failed"]), (&json!(0), &json!(1)), "{bulk}");
+    let message = bulk["errors"][0]["message"].as_str().unwrap();
+    assert!(message.contains("EBB_QUOTA_RUNS"), "{message}");
+    assert_eq!(world.get(&format!("/runs/{run}")).await.body["state"], "cancelled");
+    let other = other.body["id"].as_str().unwrap();
+    let cleared = world.post(&format!("/runs/{other}/tasks/greet/clear"), "{}").await;
+    assert_eq!(cleared.status, StatusCode::OK, "an unfinished run has its room: {}", cleared.body);
+    world.post(&format!("/runs/{other}/cancel"), "{}").await;
+    world.advance(2);
+    assert_eq!(world.post("/runs/bulk", all).await.body["applied"], 1, "one of the two");
+}
+
+#[tokio::test]
 async fn a_tenant_with_enough_workflows_registers_no_more_but_changes_those_it_has() {
     let world = World::with_access(all_are_admins().with_workflow_quota(Some(2))).await;
     let named = |name: &str| HELLO.replacen("hello", name, 1);

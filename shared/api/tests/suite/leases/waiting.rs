@@ -37,7 +37,7 @@ async fn leases_beyond_the_limit_keep_nobody_waiting() {
         async move { lease(&world, json!({"worker": format!("w{number}"), "wait_seconds": 55})).await }
     };
     // Tasks, which go on while the test awaits something else: one that holds a connection returns it.
-    let mut waiting: JoinSet<Value> = (0..257).map(waits).collect();
+    let mut waiting: JoinSet<Value> = (0..129).map(waits).collect();
     let refused = within_deadline("one of them does not wait", waiting.join_next()).await.unwrap().unwrap();
     assert_eq!((&refused["items"], &refused["retry_after_seconds"]), (&json!([]), &json!(10)));
     // What there is, it gets.

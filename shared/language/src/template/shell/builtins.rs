@@ -57,6 +57,45 @@ pub(super) fn refusal(words: &[String], present: &str) -> Option<Refusal> {
     evaluates.then_some(Refusal::Evaluated)
 }
 
+/// Whether bash computes or runs what a variable holds that continues the present word after these words.
+pub(super) fn computes(words: &[String], present: &str) -> bool {
+    let Some((name, arguments)) = words.get(name_at(words)..).and_then(<[String]>::split_first) else {
+        return false;
+    };
+    let last = arguments.last().map_or("", String::as_str);
+    match name.as_str() {
+        "eval" | "let" | "trap" | "unset" | "read" | "getopts" | "mapfile" | "readarray" => true,
+        "printf" => last == "-v" || present.starts_with("-v"),
+        "test" | "[" | "[[" => last == "-v",
+        "wait" => last == "-p",
+        name if DECLARING.contains(&name) => {
+            variable(present).is_none() || arguments.iter().any(|word| is_option(word, "aAin"))
+        }
+        _ => false,
+    }
+}
+
+/// The variables to which a command assigns, each with what it takes.
+pub(super) fn assignments(words: &[String]) -> Vec<(String, String)> {
+    let named = words
+        .iter()
+        .filter_map(|word| Some((variable(word)?.to_owned(), word.split_once('=')?.1.to_owned())));
+    named.collect()
+}
+
+/// The words of a command in which bash computes every name.
+pub(super) fn computed(words: &[String]) -> Vec<&str> {
+    let Some((name, arguments)) = words.get(name_at(words)..).and_then(<[String]>::split_first) else {
+        return Vec::new();
+    };
+    let is_number = DECLARING.contains(&name.as_str()) && arguments.iter().any(|word| is_option(word, "in"));
+    let values = arguments.iter().map(|word| match word.split_once('=') {
+        Some((_, value)) if is_number => value,
+        _ => word.as_str(),
+    });
+    values.filter(|_| is_number || name == "let").collect()
+}
+
 /// Whether a value that continues the present word may be an option of a word of bash, or one more in the same word. The
 /// options with one of these letters have a value.
 fn begins_option(arguments: &[String], present: &str, valued: &str) -> bool {
@@ -128,7 +167,7 @@ fn variable(word: &str) -> Option<&str> {
 }
 
 /// The name with which a word begins.
-fn identifier(word: &str) -> &str {
+pub(super) fn identifier(word: &str) -> &str {
     let end = word.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     &word[..end.unwrap_or(word.len())]
 }

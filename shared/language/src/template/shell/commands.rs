@@ -28,9 +28,9 @@ pub(super) enum Source {
     Document(usize),
 }
 
-/// What the present word is for.
+/// What a word is for.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
-enum Role {
+pub(super) enum Role {
     #[default]
     Argument,
     /// Text to read, in a here-string or `<(…)`.
@@ -60,6 +60,12 @@ pub(super) struct Ended {
     /// The variables that it makes numbers or references, and those that it reads.
     pub(super) numbers: Vec<String>,
     pub(super) read: Vec<String>,
+    /// The words in which bash computes every name.
+    pub(super) computed: Vec<String>,
+    /// The variable of a loop that takes the positional parameters.
+    pub(super) looped: Option<String>,
+    /// The variables that it assigns to, and the words that they take.
+    pub(super) assigned: Vec<(String, String)>,
 }
 
 /// An interpreter among the words of a command.
@@ -69,6 +75,13 @@ struct Named {
     known: &'static Interpreter,
     /// Whether the name of a program stands there.
     is_program: bool,
+}
+
+/// A value in a `[[ … ]]`, its word, and what is wrong with it if numbers are compared there.
+struct Tested {
+    slot: usize,
+    word: usize,
+    refusal: Refusal,
 }
 
 /// A simple command, as far as it was read. A group of commands is one of these too, and so is what encloses it.
@@ -87,9 +100,13 @@ pub(super) struct Command {
     /// Those that it reads: from commands before it in a pipe, from here-strings and from here-documents.
     input: Vec<Source>,
     /// The values in the `[[ … ]]` that is being read, and whether numbers are compared in it.
-    test: Option<(Vec<usize>, bool)>,
-    /// The values that were compared as numbers.
-    compared: Vec<usize>,
+    test: Option<(Vec<Tested>, bool)>,
+    /// The values that were compared as numbers, and the words of these comparisons.
+    compared: Vec<(usize, Refusal)>,
+    computed: Vec<String>,
+    /// The variable of a loop without a list, and what other variables take.
+    looped: Option<String>,
+    assigned: Vec<(String, String)>,
     /// Whether a command within evaluates what this one reads.
     runs_input: bool,
     /// Whether a command in `>(…)` evaluates what this one writes.
@@ -123,17 +140,21 @@ impl Command {
         self.is_quoted = true;
     }
 
-    /// Adds an expression to the present word; it may stand in a command within this one.
-    pub(super) fn push_slot(&mut self, slot: usize, is_own: bool) {
+    /// Adds an expression or a variable; it may stand in a command within this one, or name a file there. A value is a part
+    /// of the present word.
+    pub(super) fn push_slot(&mut self, slot: usize, is_own: bool, is_file: bool, is_value: bool) {
         self.values.push(Source::Slot(slot));
         if self.role == Role::Input {
             self.input.push(Source::Slot(slot));
         }
-        if let Some((values, _)) = self.test.as_mut().filter(|_| is_own) {
-            values.push(slot);
+        if let Some((values, _)) = self.test.as_mut().filter(|_| is_own || !is_file) {
+            let refusal = if is_own { Refusal::Comparison } else { Refusal::Computed };
+            values.push(Tested { slot, word: self.words.len(), refusal });
         }
-        self.is_quoted = true;
-        self.push("");
+        if is_value {
+            self.is_quoted = true;
+            self.push("");
+        }
     }
 
     /// Adds a here-document, which this command reads, or one within it.
@@ -177,6 +198,10 @@ impl Command {
         if self.words.len() <= MAX_WORDS {
             self.words.push(word);
         }
+        // Without a list, a loop takes the positional parameters.
+        if self.is_loop() {
+            self.looped = self.words.get(1).filter(|_| self.words.len() == 2).cloned();
+        }
         None
     }
 
@@ -209,29 +234,31 @@ impl Command {
     pub(super) fn end_group(&mut self) {
         (self.word, self.role, self.is_quoted) = Default::default();
         if let Some((values, true)) = self.test.take() {
-            self.compared.extend(values);
+            let compares = |at: usize| self.words.get(at).is_some_and(|word| COMPARISONS.contains(&&**word));
+            let is_compared = |at: usize| at >= MAX_WORDS || compares(at + 1) || at > 0 && compares(at - 1);
+            let values = values.into_iter().filter(|value| is_compared(value.word));
+            self.compared.extend(values.map(|value| (value.slot, value.refusal)));
+            let words = self.words.iter().enumerate().filter(|(at, _)| is_compared(*at));
+            self.computed.extend(words.map(|(_, word)| word.clone()));
         }
         self.forget_words();
     }
 
+    /// Forgets the words, but what the variable of a loop takes.
     fn forget_words(&mut self) {
+        if let (true, Some(name)) = (self.is_loop(), self.words.get(1)) {
+            // The keys of a list are no values.
+            let is_keys = |word: &str| word.starts_with('!') && word.ends_with(']');
+            let taken = self.words.iter().skip(2).filter(|word| !is_keys(word));
+            self.assigned.extend(taken.map(|word| (name.clone(), word.clone())));
+        }
         self.words.clear();
         self.interpreters.clear();
     }
 
-    /// Begins text to read, in a here-string or `<(…)`.
-    pub(super) fn begin_input(&mut self) {
-        self.role = Role::Input;
-    }
-
-    /// Begins what reads the output, in `>(…)`.
-    pub(super) fn begin_output(&mut self) {
-        self.role = Role::Output;
-    }
-
-    /// Begins the file of a redirection.
-    pub(super) fn begin_file(&mut self) {
-        self.role = Role::File;
+    /// Begins a word that is for something else than an argument.
+    pub(super) fn begin(&mut self, role: Role) {
+        self.role = role;
     }
 
     /// Forgets the present word if it is the number before a redirection, or the variable for one, as in `{name}>`.
@@ -279,11 +306,14 @@ impl Command {
     pub(super) fn end(&mut self, in_pipe: bool) -> Ended {
         let next = Self { opener: self.opener, in_pattern: self.in_pattern, ..Self::default() };
         let mut done = std::mem::replace(self, next);
-        let owned = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect();
+        let owned = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect::<Vec<_>>();
         let numbers = owned(builtins::numbers(&done.words));
         let read = owned(builtins::read(&done.words));
+        let mut computed = owned(builtins::computed(&done.words));
         let evaluates_input = done.evaluates_input();
+        let mut assigned = builtins::assignments(&done.words);
         done.end_group();
+        assigned.append(&mut done.assigned);
         let evaluated = |source: Source| (source, Refusal::Evaluated);
         let mut refused = Vec::new();
         let runs_input = evaluates_input && done.input.is_empty();
@@ -294,13 +324,14 @@ impl Command {
         if done.runs_output {
             refused.extend(done.values.drain(..).map(evaluated));
         }
-        refused.extend(done.compared.iter().map(|slot| (Source::Slot(*slot), Refusal::Comparison)));
+        refused.extend(done.compared.iter().map(|(slot, refusal)| (Source::Slot(*slot), *refusal)));
+        computed.append(&mut done.computed);
         let piped = if in_pipe { done.values.clone() } else { Vec::new() };
         if in_pipe {
             self.input = done.input;
             self.input.extend(done.values);
         }
-        Ended { refused, runs_input, piped, numbers, read }
+        Ended { refused, runs_input, piped, numbers, read, computed, looped: done.looped, assigned }
     }
 
     /// Why no value may stand in the present word: it would be evaluated.
@@ -330,9 +361,21 @@ impl Command {
         builtins::assigned(&self.words, self.word.as_deref().unwrap_or_default())
     }
 
-    /// Whether a value that comes now is input.
-    pub(super) fn is_input(&self) -> bool {
-        self.role == Role::Input
+    /// Whether bash computes or runs what a variable holds that is named now.
+    pub(super) fn computes(&self) -> bool {
+        let present = self.word.as_deref().unwrap_or_default();
+        self.role == Role::Argument && !self.in_pattern && builtins::computes(&self.words, present)
+    }
+
+    /// Whether a shell runs the text that comes now.
+    pub(super) fn runs_shell(&self) -> bool {
+        const SHELLS: [&str; 10] = ["bash", "sh", "dash", "ash", "ksh", "zsh", "eval", "trap", "su", "ssh"];
+        self.words.iter().any(|word| SHELLS.contains(&name(word)))
+    }
+
+    /// What the present word is for.
+    pub(super) fn role(&self) -> Role {
+        self.role
     }
 
     /// Whether the command evaluates its standard input.

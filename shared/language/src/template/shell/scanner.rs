@@ -4,19 +4,22 @@ mod nesting;
 
 use std::collections::{BTreeSet, VecDeque};
 
-use super::commands::Command;
-use super::{Quoting, Refusal, Slot};
+use super::builtins::identifier;
+use super::commands::{Command, Role};
+use super::computed::Computed;
+use super::{Line, Quoting, Refusal, Slot};
 use crate::template::braces;
-use nesting::MAX_DEPTH;
+use nesting::{MAX_DEPTH, parameter_name};
 
-/// The expressions in a command line. Those in comments and those after a backslash are left alone.
-pub(in crate::template) fn slots(text: &str) -> Vec<Slot> {
+/// A command line. Expressions in comments and those after a backslash are left alone.
+pub(in crate::template) fn read(text: &str) -> Line {
     let mut scanner = Scanner {
         text,
         at: 0,
         frames: vec![Frame::Commands],
         waiting: VecDeque::new(),
-        slots: Vec::new(),
+        places: Vec::new(),
+        computed: Computed::default(),
         documents: Vec::new(),
         assigned: Vec::new(),
         numbers: BTreeSet::new(),
@@ -29,7 +32,7 @@ pub(in crate::template) fn slots(text: &str) -> Vec<Slot> {
     }
     scanner.end_commands(0);
     scanner.refuse_variables();
-    scanner.slots
+    scanner.finish()
 }
 
 /// What surrounds the present position.
@@ -49,6 +52,8 @@ enum Frame {
     /// `${…}`, and whether that is in double quotes, where a single quote is a character like any other.
     Parameter {
         quoted: bool,
+        /// Whether bash computes a part of it, as in `${x:1}` and `${x[1]}`.
+        computed: bool,
     },
     /// An expression that bash computes, up to this character.
     Arithmetic(char),
@@ -65,8 +70,16 @@ struct Document {
     literal: bool,
     /// Whether tabs before the delimiter are ignored.
     tabs: bool,
+    /// Whether a shell runs it.
+    is_code: bool,
     /// Its index among the here-documents.
     index: usize,
+}
+
+/// An expression, or a variable that is named: what it holds may be a value.
+struct Place {
+    slot: Slot,
+    variable: Option<String>,
 }
 
 /// The expressions in a here-document.
@@ -84,7 +97,9 @@ struct Scanner<'t> {
     frames: Vec<Frame>,
     /// The here-documents that begin with the next line.
     waiting: VecDeque<Document>,
-    slots: Vec<Slot>,
+    places: Vec<Place>,
+    /// The variables that bash computes.
+    computed: Computed,
     documents: Vec<Body>,
     /// The expressions whose values a variable takes, and which; none if a command may read it from its input.
     assigned: Vec<(usize, Option<String>)>,
@@ -103,12 +118,14 @@ impl Scanner<'_> {
         if let Some(span) = braces::expression(self.text, self.at) {
             self.at = span.end;
             let quoting = self.quoting();
-            return self.add(Slot { span, quoting });
+            let is_computed = self.is_in_arithmetic();
+            return self.add(Place { slot: Slot { span, quoting, is_computed }, variable: None });
         }
         let (start, depth) = (self.at, self.frames.len());
         let is_separator = self.frame().has_commands() && " \t\n;&|()<>".contains(self.next())
             || *self.frame() == Frame::Computed;
         let is_document = matches!(self.frame(), Frame::Document(_));
+        self.compute_name();
         match (self.frame(), self.next()) {
             (Frame::Single, '\'') | (Frame::Escapes, '\'') | (Frame::Double, '"') => self.leave(),
             (Frame::Document(_), '\n') => self.line(),
@@ -120,9 +137,15 @@ impl Scanner<'_> {
             (Frame::Backticks, '`') => self.leave(),
             (_, '`') => self.enter(Frame::Backticks, 1),
             (Frame::Document(_) | Frame::Double, _) => self.skip(1),
-            (_, '"') => self.enter(Frame::Double, 1),
-            (Frame::Parameter { quoted: true }, '\'') => self.skip(1),
-            (_, '\'') => self.enter(Frame::Single, 1),
+            (_, '"') => {
+                self.quoted_code('"');
+                self.enter(Frame::Double, 1);
+            }
+            (Frame::Parameter { quoted: true, .. }, '\'') => self.skip(1),
+            (_, '\'') => {
+                self.quoted_code('\'');
+                self.enter(Frame::Single, 1);
+            }
             (Frame::Parameter { .. }, '}') => self.leave(),
             (Frame::Parameter { .. }, _) => self.skip(1),
             (Frame::Arithmetic(end), next) => self.arithmetic(*end, next),
@@ -149,23 +172,29 @@ impl Scanner<'_> {
     /// What begins with a `$`.
     fn dollar(&mut self) {
         let rest = &self.text[self.at..];
-        let quoted =
-            matches!(self.frame(), Frame::Double | Frame::Document(_) | Frame::Parameter { quoted: true });
+        let quoted = matches!(
+            self.frame(),
+            Frame::Double | Frame::Document(_) | Frame::Parameter { quoted: true, .. }
+        );
         if let Some(span) = braces::expression(self.text, self.at + 1) {
             self.at = span.end;
-            self.add(Slot { span, quoting: Err(Refusal::Dollar) });
+            let slot = Slot { span, quoting: Err(Refusal::Dollar), is_computed: false };
+            self.add(Place { slot, variable: None });
         } else if rest.starts_with("$((") {
             self.enter(Frame::Arithmetic(')'), 3);
             self.enter(Frame::Arithmetic(')'), 0);
         } else if rest.starts_with("$(") {
             self.enter(Frame::Commands, 2);
         } else if rest.starts_with("${") {
-            self.enter(Frame::Parameter { quoted }, 2);
+            let computed = self.parameter();
+            self.enter(Frame::Parameter { quoted, computed }, 2);
         } else if rest.starts_with("$[") {
             self.enter(Frame::Arithmetic(']'), 2);
         } else if rest.starts_with("$'") && !quoted {
             self.enter(Frame::Escapes, 2);
         } else {
+            let name = parameter_name(&rest[1..]);
+            self.refer(name);
             self.skip(1);
         }
     }
@@ -275,19 +304,19 @@ impl Scanner<'_> {
         }
         self.end_word();
         if rest.starts_with("<<<") {
-            self.current().begin_input();
+            self.current().begin(Role::Input);
             self.skip(3);
         } else if let Some(rest) = rest.strip_prefix("<<") {
             self.announce(rest);
         } else if substitutes {
             if rest.starts_with('<') {
-                self.current().begin_input();
+                self.current().begin(Role::Input);
             } else {
-                self.current().begin_output();
+                self.current().begin(Role::Output);
             }
             self.skip(1);
         } else {
-            self.current().begin_file();
+            self.current().begin(Role::File);
             let operators = ["&>>", "&>", ">>", ">&", ">|", "<>", "<&"];
             let operator = operators.iter().find(|operator| rest.starts_with(**operator));
             self.skip(operator.map_or(1, |operator| operator.len()));
@@ -298,7 +327,8 @@ impl Scanner<'_> {
     fn announce(&mut self, named: &str) {
         let word = named.strip_prefix('-').unwrap_or(named).trim_start_matches([' ', '\t']);
         let index = self.documents.len();
-        let mut document = Document { tabs: named.starts_with('-'), index, ..Document::default() };
+        let (tabs, is_code) = (named.starts_with('-'), self.current().runs_shell());
+        let mut document = Document { tabs, is_code, index, ..Document::default() };
         let (mut quote, mut length) = (None, 0);
         for next in word.chars() {
             match next {
@@ -333,6 +363,7 @@ impl Scanner<'_> {
                     self.frames.pop();
                     self.at = (self.at + line.len() + 1).min(self.text.len());
                 }
+                Frame::Document(document) if document.is_code => return self.computed.add_code(line),
                 frame if frame.has_commands() && *frame != Frame::Backticks => {
                     let Some(document) = self.waiting.pop_front() else { return };
                     self.frames.push(Frame::Document(document));
@@ -368,6 +399,37 @@ impl Scanner<'_> {
             Frame::Double | Frame::Document(_) => Quoting::Double,
             _ => Quoting::Bare,
         })
+    }
+
+    /// Whether what stands here becomes part of what bash computes.
+    fn is_in_arithmetic(&self) -> bool {
+        let computes = |frame: &Frame| {
+            matches!(frame, Frame::Arithmetic(_) | Frame::Computed | Frame::Parameter { computed: true, .. })
+        };
+        let is_file = self.commands.last().is_some_and(|command| command.role() == Role::File);
+        !is_file && (self.frames.len() > 4 * MAX_DEPTH || self.frames.iter().any(computes))
+    }
+
+    /// Notes what the quoted text that begins here computes, if a shell runs it.
+    fn quoted_code(&mut self, quote: char) {
+        if self.current().runs_shell() {
+            let text = self.text[self.at + 1..].split(quote).next().unwrap_or_default();
+            self.computed.add_code(text);
+        }
+    }
+
+    /// Notes the name that begins here, if bash computes it.
+    fn compute_name(&mut self) {
+        let quotes = |frame: &&Frame| matches!(frame, Frame::Single | Frame::Double);
+        let around = self.frames.iter().rev().take(4).find(|frame| !quotes(frame));
+        let begins = |c: char| c.is_ascii_alphabetic() || c == '_';
+        let (before, rest) = self.text.split_at(self.at);
+        if matches!(around, Some(Frame::Arithmetic(_) | Frame::Computed))
+            && rest.starts_with(begins)
+            && !before.ends_with(|c: char| begins(c) || c.is_ascii_digit())
+        {
+            self.computed.add(identifier(rest));
+        }
     }
 
     fn frame(&self) -> &Frame {

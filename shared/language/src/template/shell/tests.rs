@@ -1,10 +1,11 @@
 //! Command lines with one value each, which bash or another interpreter would run, or would not.
 
+mod computed;
 mod options;
 mod programs;
 mod variables;
 
-use super::{Refusal, slots};
+use super::{Refusal, read};
 
 /// Why the only expression of a command is refused, if it is.
 fn refusal(command: &str) -> Option<Refusal> {
@@ -12,9 +13,9 @@ fn refusal(command: &str) -> Option<Refusal> {
         .replace('V', "{{ inputs.v }}")
         .replace("EN{{ inputs.v }}", "ENV")
         .replace("ARG{{ inputs.v }}", "ARGV");
-    let found = slots(&text);
+    let found = read(&text).slots;
     assert_eq!(found.len(), 1, "{command}");
-    found[0].quoting.err()
+    found[0].quoting.err().or(found[0].is_computed.then_some(Refusal::Computed))
 }
 
 fn assert_refused(commands: &[&str], reason: Refusal) {

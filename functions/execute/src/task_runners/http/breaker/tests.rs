@@ -184,6 +184,22 @@ async fn the_number_of_servers_is_limited() {
     assert_eq!(breakers.open().len(), 1, "an open one stays");
 }
 
+#[test]
+fn open_breakers_are_limited_too_and_those_that_end_last_stay() {
+    let breakers = Breakers::default();
+    let since = ManualClock::at("2026-01-01T00:00:00Z").now();
+    let port = |number: usize| key(TenantId::DEFAULT, &format!("http://many.example:{number}"));
+    for number in 1..=MAX_SERVERS + 1 {
+        let until = since + second() * number as i32;
+        let open = model::Opening { since, until, pause_seconds: 5, probing: false };
+        breakers.with(&port(number), |server| server.decide_alone(Some(open)));
+    }
+    assert_eq!(breakers.lock().len(), MAX_SERVERS / 2 + 1);
+    assert!(breakers.with(&port(MAX_SERVERS), |server| server.open.is_some()));
+    assert!(breakers.with(&port(1), |server| server.open.is_none()), "its time is over first");
+    assert!(breakers.lock().len() > MAX_SERVERS / 4, "most stay until it is full again");
+}
+
 #[tokio::test]
 async fn servers_that_respond_are_not_remembered() {
     let (breakers, clock) = (Breakers::default(), ManualClock::at("2026-01-01T00:00:00Z"));

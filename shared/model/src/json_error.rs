@@ -1,4 +1,4 @@
-//! Errors of deserializers, in words for callers: without the names of Rust types.
+//! Errors of deserializers, in words for people: without the names of Rust types.
 
 use serde_json::error::Category;
 
@@ -35,16 +35,24 @@ const TYPES: [(&str, &str); 29] = [
     ("bool", "true or false"),
 ];
 
-/// Describes the problem in a JSON body, with its position.
-pub(super) fn body(error: &serde_json::Error) -> String {
+/// Describes a problem in JSON, with its position.
+pub fn in_words(error: &serde_json::Error) -> String {
     match error.classify() {
-        Category::Data => format!("invalid body: {}", data(&error.to_string())),
-        Category::Syntax | Category::Eof | Category::Io => format!("the body is not valid JSON: {error}"),
+        Category::Data => data(&error.to_string()),
+        Category::Syntax | Category::Eof | Category::Io => format!("not valid JSON: {error}"),
+    }
+}
+
+/// Describes a problem in a JSON body, with its position.
+pub fn of_body(error: &serde_json::Error) -> String {
+    match error.is_data() {
+        true => format!("invalid body: {}", in_words(error)),
+        false => format!("the body is {}", in_words(error)),
     }
 }
 
 /// What is wrong with a query, where the text is that of the extractor.
-pub(super) fn query(text: &str) -> String {
+pub fn of_query(text: &str) -> String {
     let text = text.strip_prefix("Failed to deserialize query string: ").unwrap_or(text);
     match text.split_once(": ") {
         Some((name, why)) if !name.contains([' ', '`']) => format!("query parameter `{name}`: {}", data(why)),
@@ -103,7 +111,7 @@ mod tests {
     #[expect(dead_code, reason = "only how it cannot be read matters")]
     struct Outer {
         inner: Vec<Inner>,
-        run: Option<model::RunId>,
+        run: Option<crate::RunId>,
     }
 
     #[derive(Deserialize, Debug)]
@@ -146,8 +154,17 @@ mod tests {
             ("{}", "invalid body: missing field `inner` at line 1"),
         ] {
             let error = serde_json::from_str::<Outer>(text).expect_err("it is invalid");
-            assert!(body(&error).starts_with(message), "{text}: {}", body(&error));
+            assert!(of_body(&error).starts_with(message), "{text}: {}", of_body(&error));
         }
+    }
+
+    #[test]
+    fn a_message_is_refused_without_the_names_of_types() {
+        let error = crate::Message::decode("dev.ebbflow.timer.armed.v1", serde_json::json!(7)).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "`dev.ebbflow.timer.armed.v1` does not fit its type: integer `7` where an object is expected"
+        );
     }
 
     #[test]
@@ -166,7 +183,7 @@ mod tests {
                 "invalid query: missing field `task`",
             ),
         ] {
-            assert_eq!(query(text), message);
+            assert_eq!(of_query(text), message);
         }
     }
 }

@@ -318,6 +318,7 @@ claims! {
         offers_of_other_tenants_and_queues_are_not_found
         each_group_is_listed_once_and_gives_its_first_offers
         an_offer_is_reserved_once_until_the_reservation_ends
+        a_reservation_can_end_early
         of_many_that_reserve_at_once_each_gets_other_offers
         new_offers_are_received_once_they_are_committed
         offers_are_forgotten_with_their_run

@@ -10,7 +10,7 @@ use super::Growing;
 
 /// What the process may hold at any time, in KiB, with everything that the test itself needs: about 150 MiB. Written out, each
 /// body comes to more than a gigabyte.
-const MAX_MEMORY: u64 = 512 * 1024;
+const MAX_MEMORY: u64 = 256 * 1024;
 /// The size of what is shared, in bytes, and how often it is used: together gigabytes.
 const SHARED: usize = 400_000;
 const USES: usize = 8_000;
@@ -72,7 +72,8 @@ async fn short_files_do_not_take_gigabytes() {
     if env::var_os(ALONE).is_none() {
         let mut alone = Command::new(env::current_exe().unwrap());
         // With an arena for each thread, the peak depends on which threads happen to serve the requests.
-        let alone = alone.args(["--exact", TEST]).env(ALONE, "1").env("MALLOC_ARENA_MAX", "1").output().unwrap();
+        let alone =
+            alone.args(["--exact", TEST]).env(ALONE, "1").env("MALLOC_ARENA_MAX", "1").output().unwrap();
         let said = String::from_utf8_lossy(&alone.stdout).into_owned();
         assert!(alone.status.success() && said.contains("1 passed"), "{said}");
         return;

@@ -1,5 +1,8 @@
 //! How much memory the API and the console take while clients read what is large.
 
+mod compiling;
+mod hostile;
+
 use std::sync::Arc;
 
 use bus::SystemClock;
@@ -45,16 +48,18 @@ fn wide() -> String {
     format!("{{name: wide, tasks: [{}]}}", tasks.collect::<Vec<_>>().join(", "))
 }
 
+type World = testkit::World<Broker, SystemClock>;
+
 /// A function whose clients are all one person, who may everything.
 struct Served {
-    world: testkit::World<Broker, SystemClock>,
+    world: World,
     process: FunctionProcess,
     client: reqwest::Client,
     token: String,
 }
 
 impl Served {
-    async fn start(function: &'static str, world: testkit::World<Broker, SystemClock>) -> Self {
+    async fn start(function: &'static str, world: World) -> Self {
         let (program, host) = (build().await, serve(&world.bus).await);
         let settings = vec![
             ("DATABASE_URL", world.database_url().to_owned()),
@@ -104,7 +109,7 @@ impl Served {
     }
 }
 
-async fn world() -> testkit::World<Broker, SystemClock> {
+async fn world() -> World {
     let broker = Broker::new(Arc::new(SystemClock), ISSUER.clone(), PUSHER, Faults::default());
     let world = testkit::World::on_postgres(broker, SystemClock).await;
     world.write_all(&[LARGE, &wide()]).await;
@@ -112,7 +117,7 @@ async fn world() -> testkit::World<Broker, SystemClock> {
 }
 
 /// Has every task of a run succeed with a large output.
-async fn deliver(world: &testkit::World<Broker, SystemClock>, run: RunId) {
+async fn deliver(world: &World, run: RunId) {
     for number in 0..ITEMS {
         world.report(run, number as u32, 1, TaskResult::Succeeded(json!(value(number)))).await;
     }

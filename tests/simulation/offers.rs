@@ -108,6 +108,11 @@ impl Offers for SimulatedStore {
         Ok(reserved)
     }
 
+    async fn unreserve_offers(&self, attempts: &[(TaskKey, u32)]) -> Result<()> {
+        self.points.stop(Point::Write).await.map_err(away)?;
+        self.inner.unreserve_offers(attempts).await
+    }
+
     /// Workers of a simulated world ask again and again.
     async fn listen_for_offers(&self) -> Result<Box<dyn OfferFeed>> {
         self.inner.listen_for_offers().await

@@ -176,7 +176,7 @@ pass_on_within! {
     fn unfinished(runs: &[RunId]) -> Vec<(RunId, Task)>;
     fn context(run: RunId, tasks: &[TaskIndex]) -> Option<Context>;
     fn items(run: RunId, children: &[TaskIndex]) -> BTreeMap<TaskIndex, Value>;
-    fn delivered(run: RunId, first: TaskIndex, count: u32) -> BTreeMap<TaskIndex, Value>;
+    fn delivered(run: RunId, first: TaskIndex, count: u32, field: Option<&str>) -> BTreeMap<TaskIndex, Value>;
     fn share(ask: &ShareAsk) -> Share;
     fn concurrency_group(tenant: TenantId, workflow: &str, group: &str) -> Vec<ConcurrencyMember>;
     fn signal(run: RunId, name: &str) -> Option<Value>;

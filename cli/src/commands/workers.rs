@@ -63,10 +63,12 @@ fn table(workers: &[WorkerView], palette: Palette) -> String {
     ];
     let rows = workers.iter().map(|worker| {
         let unknown = |text: &Option<String>| text.clone().unwrap_or_else(|| "?".into());
+        let more = worker.holding - worker.attempts.len() as i64;
         let attempts = worker
             .attempts
             .iter()
-            .map(|claim| format!("{} of {} (attempt {})", claim.task, claim.run, claim.attempt));
+            .map(|claim| format!("{} of {} (attempt {})", claim.task, claim.run, claim.attempt))
+            .chain(Some(more).filter(|more| *more > 0).map(|more| format!("{more} more")));
         let usage = worker.usage.unwrap_or_default();
         let labels = worker.labels.iter().map(|(name, value)| format!("{name}={value}"));
         let id = worker.id.to_string();

@@ -24,8 +24,9 @@ const KINDS: [&str; 5] =
 /// The path of a single workflow in error messages.
 const BODY: &str = "body";
 
-/// The maximum number of compilations at the same time, those that nobody waits for any more included.
-static COMPILERS: Semaphore = Semaphore::const_new(2);
+/// The maximum number of compilations at the same time, those that nobody waits for any more included: one may take much of the
+/// memory of a function.
+static COMPILERS: Semaphore = Semaphore::const_new(1);
 
 /// Less than any request may take.
 const COMPILE_TIMEOUT: Duration = Duration::from_secs(20);

@@ -101,10 +101,7 @@ impl Explained {
 
 /// Explains a run: all of it, or one task in more detail.
 pub fn explain(story: &Story<'_>, only: Option<TaskIndex>) -> Explanation {
-    let (wanted, more) = match only {
-        Some(task) => (vec![task], 0),
-        None => to_explain(story.tasks.values()),
-    };
+    let (wanted, more) = story.to_explain(only);
     let explained = |task: &Task| if only.is_some() { in_detail(story, task) } else { briefly(story, task) };
     Explanation {
         run: story.run.id,
@@ -208,7 +205,8 @@ pub async fn show(
         served: served(&reader, &graph, &tasks).await?,
     };
     let story = Story::new(&graph, &run, tasks, events, api.app.now()).among(around);
-    Ok(explain(&story, index))
+    let failures = reader.failures(&story.failed(index)).await?;
+    Ok(explain(&story.with(failures), index))
 }
 
 /// Whether a run's events may have more to explain than its tasks.

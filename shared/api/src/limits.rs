@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use host::Problem;
 use model::{BackfillId, Instant, Limit};
-use read::{FairnessGroupRecord, LimitCursor, LimitRecord};
+use read::{FairnessGroupRecord, FairnessGroups, LimitCursor, LimitRecord};
 use serde::{Deserialize, Serialize};
 
 use crate::page::{Page, Wanted};
@@ -58,7 +58,7 @@ pub struct LimitView {
     /// Since when the task that has waited longest waits.
     #[schemars(with = "Option<crate::openapi::shapes::Time>")]
     pub oldest: Option<Instant>,
-    /// The tenants and backfills that share a queue; empty for other kinds.
+    /// The tenants and backfills that share a queue; empty for other kinds. At most 100: those that wait come first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fairness_groups: Vec<ShareView>,
 }
@@ -110,28 +110,16 @@ pub async fn list(api: &Api, caller: &Caller, query: &LimitQuery) -> Result<Page
         None => KINDS.to_vec(),
     };
     let reader = api.reader(caller);
-    let page = Page::of(reader.slots().limits(&kinds, wanted.after.as_ref(), wanted.limit).await?);
-    let mut items = Vec::new();
-    for record in page.items {
-        items.push(with_shares(api, caller, record).await?);
-    }
-    Ok(Page { items, next_cursor: page.next_cursor })
+    let found = reader.slots().limits_and_groups(&kinds, wanted.after.as_ref(), wanted.limit).await?;
+    Ok(Page::of(found).map(|(record, groups)| view(record, shares(groups))))
 }
 
 /// One limit, if it exists.
 pub(crate) async fn find(api: &Api, caller: &Caller, limit: &Limit) -> Result<Option<LimitView>, Problem> {
-    match api.reader(caller).slots().limit(limit).await? {
-        Some(record) => with_shares(api, caller, record).await.map(Some),
-        None => Ok(None),
-    }
-}
-
-async fn with_shares(api: &Api, caller: &Caller, record: LimitRecord) -> Result<LimitView, Problem> {
-    let groups = match &record.limit {
-        Limit::Queue(_) => api.reader(caller).slots().fairness_groups(&record.limit).await?,
-        _ => Vec::new(),
-    };
-    Ok(view(record, shares(groups)))
+    let reader = api.reader(caller);
+    let Some(record) = reader.slots().limit(limit).await? else { return Ok(None) };
+    let groups = reader.slots().groups_of(limit).await?;
+    Ok(Some(view(record, shares(groups))))
 }
 
 fn view(record: LimitRecord, fairness_groups: Vec<ShareView>) -> LimitView {
@@ -147,11 +135,9 @@ fn view(record: LimitRecord, fairness_groups: Vec<ShareView>) -> LimitView {
     }
 }
 
-fn shares(groups: Vec<FairnessGroupRecord>) -> Vec<ShareView> {
+fn shares(groups: FairnessGroups) -> Vec<ShareView> {
     let part = |own: f64, all: f64| if all > 0.0 { own / all } else { 0.0 };
-    let weights: f64 =
-        groups.iter().filter(|group| group.waiting > 0).map(|group| group.weight.turns()).sum();
-    let received: f64 = groups.iter().map(|group| group.received as f64).sum();
+    let FairnessGroups { shown, received, turns } = groups;
     let share = |group: FairnessGroupRecord| ShareView {
         own: group.own,
         backfill: group.backfill,
@@ -159,10 +145,10 @@ fn shares(groups: Vec<FairnessGroupRecord>) -> Vec<ShareView> {
         backfill_weight: group.weight.backfill,
         waiting: group.waiting,
         oldest: group.oldest,
-        entitled: if group.waiting > 0 { part(group.weight.turns(), weights) } else { 0.0 },
-        received: part(group.received as f64, received),
+        entitled: if group.waiting > 0 { part(group.weight.turns(), turns) } else { 0.0 },
+        received: part(group.received as f64, received as f64),
     };
-    groups.into_iter().map(share).collect()
+    shown.into_iter().map(share).collect()
 }
 
 pub(crate) async fn get_list(

@@ -29,7 +29,7 @@ pub struct QueueView {
     pub released: u64,
     /// How many of those in the last minute.
     pub rate: u32,
-    /// The tenants and backfills that wait in it or have.
+    /// The tenants and backfills that wait in it or have; at most 100. Where there are more, those that wait come first.
     pub fairness_groups: Vec<FairnessGroupView>,
 }
 
@@ -58,12 +58,13 @@ pub struct FairnessGroupView {
 pub async fn list(api: &Api, caller: &Caller, query: &PageQuery) -> Result<Page<QueueView>, Problem> {
     let wanted = Wanted::<LimitCursor>::read(query.limit, query.cursor.as_deref())?;
     let (reader, mut items) = (api.reader(caller), Vec::new());
-    let page = Page::of(reader.slots().limits(&["queue"], wanted.after.as_ref(), wanted.limit).await?);
-    for record in page.items {
+    let found = reader.slots().limits_and_groups(&["queue"], wanted.after.as_ref(), wanted.limit).await?;
+    let page = Page::of(found);
+    for (record, groups) in page.items {
         let Limit::Queue(name) = &record.limit else { continue };
-        let groups = reader.slots().fairness_groups(&record.limit).await?;
-        let released = groups.iter().map(|group| group.received).sum();
-        let fairness_groups: Vec<_> = groups.into_iter().map(|group| view(group, api.app.now())).collect();
+        let released = groups.received;
+        let fairness_groups: Vec<_> =
+            groups.shown.into_iter().map(|group| view(group, api.app.now())).collect();
         items.push(QueueView {
             name: name.clone(),
             depth: record.waiting,

@@ -200,7 +200,7 @@ pub(crate) async fn get_one(
     let found = find(&api, &caller, id, &task).await?;
     let Task { index, attempt, voided, .. } = found.record.task;
     let mut view = view(&api, &found.reader, &found.graph, found.record).await?;
-    let reported = found.reader.progress(&[index]).await?.remove(&index).unwrap_or_default();
+    let reported = found.reader.progress_of_attempts(index).await?;
     view.progress = ProgressView::of_task(&reported, attempt, voided);
     Ok(Json(view))
 }
@@ -227,7 +227,7 @@ pub(crate) async fn get_attempts(
     let shown: BTreeSet<u32> = items.iter().map(|item| item.attempt).collect();
     let own = |event: &Event| event.task == Some(task) && shown.contains(&event.attempt);
     let events = explain::read_events(&found.reader, Some(task), own).await?;
-    let reported = found.reader.progress(&[task]).await?.remove(&task).unwrap_or_default();
+    let reported = found.reader.progress_of_attempts(task).await?;
     for item in &mut items {
         item.complete(&events);
         let reported = reported.iter().find(|reported| reported.attempt == item.attempt);

@@ -45,7 +45,7 @@ async fn view(api: &Api, record: WorkerRecord) -> Result<WorkerView, Problem> {
     for task in &record.holds {
         attempts.push(held(api, task).await?);
     }
-    let WorkerRecord { id, facts, heartbeat_at, command, dead_at, tasks_done, .. } = record;
+    let WorkerRecord { id, facts, heartbeat_at, command, dead_at, tasks_done, holding, .. } = record;
     let facts = facts.as_ref();
     let remote = facts.and_then(|facts| facts.remote.as_ref());
     Ok(WorkerView {
@@ -59,6 +59,7 @@ async fn view(api: &Api, record: WorkerRecord) -> Result<WorkerView, Problem> {
         heartbeat_at,
         command,
         attempts,
+        holding,
         name: remote.map(|remote| remote.name.clone()),
         slots: remote.map(|remote| remote.slots),
         labels: remote.map(|remote| remote.labels.0.clone()).unwrap_or_default(),

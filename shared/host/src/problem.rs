@@ -106,7 +106,9 @@ impl From<store::Error> for Problem {
             store::Error::Unavailable(_) | store::Error::NotPrepared(_) | store::Error::Conflict => {
                 Self::unavailable(error.to_string())
             }
-            store::Error::Database(_) | store::Error::Unreadable { .. } => Self::internal(&error),
+            store::Error::Database(_) | store::Error::TooLarge | store::Error::Unreadable { .. } => {
+                Self::internal(&error)
+            }
         }
     }
 }

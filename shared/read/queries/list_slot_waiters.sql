@@ -1,8 +1,5 @@
 -- The tasks of a tenant in the wait queue of a limit, the next one first.
-select tasks.run, tasks.idx, tasks.state, tasks.attempt, tasks.revision,
-       tasks.parents_done, tasks.parents_succeeded, tasks.parents_failed, tasks.parents_skipped,
-       tasks.worker, tasks.since, tasks.started_at, tasks.finished_at, tasks.failure,
-       tasks.child_of, tasks.item, tasks.fan, tasks.begun_at, tasks.handed_back, tasks.voided,
+select tasks.run, tasks.idx, tasks.state, tasks.attempt, tasks.since, tasks.worker, tasks.child_of, tasks.item,
        runs.workflow, runs.version
   from limits
   join slot_waiters on slot_waiters.lim = limits.id

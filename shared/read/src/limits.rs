@@ -1,10 +1,11 @@
 //! Limits and circuit breakers, and the tasks that hold or wait for their slots.
 
 use auth::Permission;
-use model::{Instant, Limit, RunId, Task, TaskState, VersionId, WorkerId};
+use model::{Child, Instant, Limit, RunId, TaskIndex, TaskState, VersionId, WorkerId};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 use store::{BreakerRecord, Claim, LimitRecord, rows, select, storable};
+use uuid::Uuid;
 
 use crate::{Listing, Reader, Result};
 
@@ -17,8 +18,18 @@ pub struct Contender {
     pub workflow: String,
     /// The run's version, whose graph says which limits the task needs.
     pub version: VersionId,
-    /// The row of the task.
-    pub task: Task,
+    /// The task's index.
+    pub task: TaskIndex,
+    /// The task's position in its fan-out, if it is a child of one.
+    pub child: Option<Child>,
+    /// The current state of the task.
+    pub state: TaskState,
+    /// The number of the attempt.
+    pub attempt: u32,
+    /// Since when it holds its slots, or waits.
+    pub since: Instant,
+    /// The worker that holds it, if one does.
+    pub worker: Option<WorkerId>,
 }
 
 /// An attempt that a worker holds, with what the name of its task follows from.
@@ -56,8 +67,6 @@ impl Slots<'_> {
         let after = after.map(|(kind, name)| (kind.as_str(), name.as_str()));
         let (tenant, rows) = (self.reader.tenant(), limit.saturating_add(1));
         let found = select::limits(&mut *connection, tenant, kinds, after, rows).await?;
-        let position =
-            |record: &LimitRecord| (record.limit.kind().to_owned(), record.limit.name().to_owned());
         Ok(Listing::new(found, limit, position))
     }
 
@@ -83,13 +92,14 @@ impl Slots<'_> {
     }
 
     /// The tasks that hold their slots, of those for whose workflows the caller has a permission, oldest runs first. At
-    /// most `runs` unfinished runs are examined.
-    pub async fn holders(&self, permission: Permission, runs: u32) -> Result<Vec<Contender>> {
+    /// most `runs` unfinished runs are examined, and `tasks` of their tasks returned.
+    pub async fn holders(&self, permission: Permission, runs: u32, tasks: u32) -> Result<Vec<Contender>> {
         self.reader.caller.check_some(permission)?;
         let holds_slots = TaskState::ALL.into_iter().filter(|state| state.holds_slots());
         let found = sqlx::query(include_str!("../queries/list_holders.sql"))
             .bind(self.reader.tenant().0)
             .bind(i64::from(runs))
+            .bind(i64::from(tasks))
             .bind(holds_slots.map(TaskState::name).collect::<Vec<_>>())
             .fetch_all(&mut *self.reader.connection().await?)
             .await?;
@@ -115,8 +125,7 @@ impl Slots<'_> {
         for row in found {
             let workflow: String = row.try_get("workflow")?;
             if self.reader.may(permission, &workflow) {
-                let ((run, task), version) = (rows::task(row)?, VersionId(row.try_get("version")?));
-                contenders.push(Contender { run, workflow, version, task });
+                contenders.push(contender(row, workflow)?);
             }
         }
         Ok(contenders)
@@ -137,6 +146,25 @@ impl Slots<'_> {
         .await?;
         found.iter().filter_map(|row| claimed(row).transpose()).collect()
     }
+}
+
+/// The position of a limit in a list.
+pub(crate) fn position(record: &LimitRecord) -> LimitCursor {
+    (record.limit.kind().to_owned(), record.limit.name().to_owned())
+}
+
+fn contender(row: &PgRow, workflow: String) -> Result<Contender> {
+    Ok(Contender {
+        run: RunId(row.try_get("run")?),
+        workflow,
+        version: VersionId(row.try_get("version")?),
+        task: TaskIndex(rows::number(row, "idx")?),
+        child: rows::child(row)?,
+        state: rows::task_state(row)?,
+        attempt: rows::number(row, "attempt")?,
+        since: row.try_get("since")?,
+        worker: row.try_get::<Option<Uuid>, _>("worker")?.map(WorkerId),
+    })
 }
 
 /// The attempt in a row that may have none.

@@ -4,13 +4,15 @@
 //! caller who may read everywhere learns whose groups the others are.
 
 use auth::Permission;
+use model::slot::LIVE_WEIGHT;
 use model::{BackfillId, Instant, Limit, Pace, Weight};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
-use store::{rows, storable};
+use store::{LimitRecord, rows, storable};
 use uuid::Uuid;
 
-use crate::{Result, Slots};
+use crate::limits::position;
+use crate::{LimitCursor, Listing, Result, Slots};
 
 /// A fairness group in the wait queue of a queue: the live tasks of a tenant, or one of its backfills.
 #[derive(Clone, PartialEq, Debug)]
@@ -33,18 +35,71 @@ pub struct FairnessGroupRecord {
     pub pace: Pace,
 }
 
+/// The maximum number of fairness groups that are read of a queue.
+const MAX_GROUPS: i64 = 100;
+
+/// A page of queues ends with the one that exceeds this number of fairness groups.
+const MAX_GROUPS_ON_PAGE: usize = 1_000;
+
+/// The fairness groups of a queue.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct FairnessGroups {
+    /// At most 100: first those that wait, then those of the caller's tenant, then those that were given slots last.
+    pub shown: Vec<FairnessGroupRecord>,
+    /// How many tasks of all groups were given a slot from the wait queue.
+    pub received: u64,
+    /// The turns that all groups that wait take in each round.
+    pub turns: f64,
+}
+
 impl Slots<'_> {
+    /// As [`limits`](Self::limits), with the fairness groups of queues. A page of queues with many groups ends early.
+    pub async fn limits_and_groups(
+        &self,
+        kinds: &[&str],
+        after: Option<&LimitCursor>,
+        limit: u32,
+    ) -> Result<Listing<(LimitRecord, FairnessGroups), LimitCursor>> {
+        let page = self.limits(kinds, after, limit).await?;
+        let (mut items, mut groups) = (Vec::new(), 0);
+        for record in page.items {
+            if groups > MAX_GROUPS_ON_PAGE {
+                let next = items.last().map(|(last, _)| position(last));
+                return Ok(Listing { items, next });
+            }
+            let own = self.groups_of(&record.limit).await?;
+            groups += own.shown.len();
+            items.push((record, own));
+        }
+        Ok(Listing { items, next: page.next })
+    }
+
+    /// The fairness groups of a limit, if it is that of a queue.
+    pub async fn groups_of(&self, limit: &Limit) -> Result<FairnessGroups> {
+        match limit {
+            Limit::Queue(_) => self.fairness_groups(limit).await,
+            _ => Ok(FairnessGroups::default()),
+        }
+    }
+
     /// The fairness groups in a queue's wait queue, or that were given slots from it.
-    pub async fn fairness_groups(&self, limit: &Limit) -> Result<Vec<FairnessGroupRecord>> {
+    pub async fn fairness_groups(&self, limit: &Limit) -> Result<FairnessGroups> {
         self.reader.caller.check_tenant(Permission::Read)?;
         let found = sqlx::query(include_str!("../queries/list_fairness_groups.sql"))
             .bind(limit.kind())
             .bind(limit.tenant().map_or(0, |tenant| tenant.0))
             .bind(storable(limit.name()))
+            .bind(self.reader.tenant().0)
+            .bind(MAX_GROUPS)
             .fetch_all(self.reader.all_tenants())
             .await?;
         let names_all = self.reader.caller.may_everywhere(Permission::Read);
-        found.iter().map(|row| self.group(row, names_all)).collect()
+        let Some(first) = found.first() else { return Ok(FairnessGroups::default()) };
+        Ok(FairnessGroups {
+            received: first.try_get::<i64, _>("all_received")?.unsigned_abs(),
+            turns: first.try_get::<Option<i64>, _>("all_turns")?.unwrap_or(0) as f64 / f64::from(LIVE_WEIGHT),
+            shown: found.iter().map(|row| self.group(row, names_all)).collect::<Result<_>>()?,
+        })
     }
 
     fn group(&self, row: &PgRow, names_all: bool) -> Result<FairnessGroupRecord> {

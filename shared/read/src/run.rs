@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{AttemptRecord, Event, Progress, RunId, ServedQueues, Task, TaskIndex, TaskKey};
+use model::{AttemptRecord, Event, Failure, Progress, RunId, ServedQueues, Task, TaskIndex, TaskKey};
 use serde_json::Value;
 use sqlx::postgres::PgRow;
 use sqlx::types::Json;
@@ -13,7 +13,7 @@ use store::{
 
 use crate::{ChangeFeed, Error, Listing, Reader, Result};
 
-/// What is read at once of outputs and of progress ends with the row that exceeds this, in bytes.
+/// What is read at once of outputs ends with the row that exceeds this, in bytes.
 const MAX_READ_BYTES: usize = 4 * 1024 * 1024;
 
 /// The beginning of an output that is long, in bytes.
@@ -53,10 +53,24 @@ impl RunReader {
         ChangeFeed::new(&self.reader)
     }
 
-    /// The tasks of its definition, without outputs and children.
+    /// The tasks of its definition, without failures, outputs and children.
     pub async fn outline(&self) -> Result<Vec<Task>> {
         let found = self.reader.runs().outline(&[self.id()], None).await?;
         Ok(found.into_iter().map(|(_, task)| task).collect())
+    }
+
+    /// The failures of these tasks, of those that have one, without details and the ends of long messages. Of very many, the
+    /// first.
+    pub async fn failures(&self, tasks: &[TaskIndex]) -> Result<BTreeMap<TaskIndex, Failure>> {
+        let mut connection = self.reader.connection().await?;
+        let found = sqlx::query(include_str!("../queries/read_failures.sql"))
+            .bind(self.id().0)
+            .bind(indices(tasks))
+            .fetch(&mut *connection);
+        let failure = |row: &PgRow| {
+            Ok((TaskIndex(rows::number(row, "idx")?), row.try_get::<Json<Failure>, _>("failure")?.0))
+        };
+        bounded::rows(found, MAX_PAGE_BYTES).await?.items.iter().map(failure).collect()
     }
 
     /// Tasks in index order, after the given one, without long outputs: those of its definition, or the children of one of
@@ -129,7 +143,6 @@ impl RunReader {
     }
 
     async fn read_outputs(&self, tasks: &[TaskIndex], max_each: i32) -> Result<Bounded<PgRow>> {
-        let indices: Vec<i32> = tasks.iter().map(|task| rows::int(task.0)).collect();
         let mut connection = self.reader.connection().await?;
         let found = sqlx::query(
             "select idx, case when octet_length(output::text) <= $3 then output end as output,
@@ -137,7 +150,7 @@ impl RunReader {
                from outputs where run = $1 and idx = any($2) order by idx",
         )
         .bind(self.id().0)
-        .bind(indices)
+        .bind(indices(tasks))
         .bind(max_each)
         .fetch(&mut *connection);
         Ok(bounded::rows(found, MAX_READ_BYTES).await?)
@@ -216,23 +229,37 @@ impl RunReader {
         Ok(Some((rows::number(&row, "attempt")?, row.try_get::<Json<_>, _>("data")?.0)))
     }
 
-    /// What the attempts at these tasks reported about how far they have come, oldest attempt first. Of very much, the latest
-    /// attempts at the first tasks.
+    /// What the current attempts at these tasks reported about how far they have come, with the newest value of each metric;
+    /// before it, of the earlier attempts, the phase that the current one continues from. Of very much, the first.
     pub async fn progress(&self, tasks: &[TaskIndex]) -> Result<BTreeMap<TaskIndex, Vec<Progress>>> {
-        let indices: Vec<i32> = tasks.iter().map(|task| rows::int(task.0)).collect();
         let mut connection = self.reader.connection().await?;
-        let found = sqlx::query(
-            "select idx, attempt, at, fraction, message, phase, metrics from progress
-              where run = $1 and idx = any($2) order by idx, attempt desc",
-        )
-        .bind(self.id().0)
-        .bind(indices)
-        .fetch(&mut *connection);
-        let found = bounded::rows(found, MAX_READ_BYTES).await?.items;
+        let found = sqlx::query(include_str!("../queries/read_current_progress.sql"))
+            .bind(self.id().0)
+            .bind(indices(tasks))
+            .fetch(&mut *connection);
         let mut progress = BTreeMap::<_, Vec<Progress>>::new();
-        for row in found.iter().rev() {
-            progress.entry(TaskIndex(rows::number(row, "idx")?)).or_default().push(rows::progress(row)?);
+        for row in bounded::rows(found, MAX_PAGE_BYTES).await?.items {
+            progress.entry(TaskIndex(rows::number(&row, "idx")?)).or_default().push(rows::progress(&row)?);
         }
         Ok(progress)
     }
+
+    /// What the attempts at one task reported, with all values of their metrics, oldest attempt first. Of very much, the
+    /// latest attempts.
+    pub async fn progress_of_attempts(&self, task: TaskIndex) -> Result<Vec<Progress>> {
+        let mut connection = self.reader.connection().await?;
+        let found = sqlx::query(
+            "select attempt, at, fraction, message, phase, metrics from progress
+              where run = $1 and idx = $2 order by attempt desc",
+        )
+        .bind(self.id().0)
+        .bind(rows::int(task.0))
+        .fetch(&mut *connection);
+        let found = bounded::rows(found, MAX_PAGE_BYTES).await?.items;
+        Ok(found.iter().rev().map(rows::progress).collect::<store::Result<_>>()?)
+    }
+}
+
+fn indices(tasks: &[TaskIndex]) -> Vec<i32> {
+    tasks.iter().map(|task| rows::int(task.0)).collect()
 }

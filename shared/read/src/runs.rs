@@ -3,8 +3,11 @@
 mod filter;
 mod picking;
 
+use std::collections::BTreeSet;
+
 use auth::{Denied, Permission};
-use model::{Instant, Run, RunId, RunState, Task, VersionId};
+use futures::TryStreamExt;
+use model::{Instant, Run, RunId, RunState, Task, TaskIndex, TaskKey, TaskState, VersionId};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 use store::{ConcurrencyMember, ListedRun, RunRecord, rows, select};
@@ -142,12 +145,31 @@ impl Runs<'_> {
         Ok(members.await?)
     }
 
-    /// The tasks of the definitions of those of these runs that the caller may read, by run and index, without outputs
-    /// and children: one statement, however many children there are.
-    pub async fn outlines(&self, runs: &[ListedRun]) -> Result<Vec<(RunId, Task)>> {
+    /// The first `limit` of the tasks with these indices that sleep, in those of these runs that the caller may read: by run
+    /// and index, with since when.
+    pub async fn sleeping(
+        &self,
+        runs: &[ListedRun],
+        tasks: &BTreeSet<TaskIndex>,
+        limit: u32,
+    ) -> Result<Vec<(TaskKey, Instant)>> {
         let readable = runs.iter().map(|listed| &listed.record.run);
         let readable = readable.filter(|run| self.reader.may(Permission::Read, &run.workflow));
-        self.outline(&readable.map(|run| run.id).collect::<Vec<_>>(), None).await
+        let found = sqlx::query(
+            "select run, idx, since from tasks
+              where run = any($1) and idx = any($2) and state = $3 order by run, idx limit $4",
+        )
+        .bind(readable.map(|run| run.id.0).collect::<Vec<_>>())
+        .bind(tasks.iter().map(|task| rows::int(task.0)).collect::<Vec<_>>())
+        .bind(TaskState::Sleeping.name())
+        .bind(i64::from(limit))
+        .fetch_all(&mut *self.reader.connection().await?)
+        .await?;
+        let sleeping = |row: &PgRow| {
+            let task = TaskIndex(rows::number(row, "idx")?);
+            Ok((TaskKey { run: RunId(row.try_get("run")?), task }, row.try_get("since")?))
+        };
+        found.iter().map(sleeping).collect()
     }
 
     /// When the runs that the caller may follow were created, and their states, newest first: since an instant, out of
@@ -185,7 +207,8 @@ impl Runs<'_> {
         found.iter().map(summary).collect()
     }
 
-    /// The first tasks in runs of a workflow, at most `each` of a run, as [`outlines`](Self::outlines) has them.
+    /// The first tasks of the definition in runs of a workflow, at most `each` of a run, without failures, outputs and
+    /// children.
     pub async fn outlines_of(
         &self,
         workflow: &str,
@@ -198,12 +221,16 @@ impl Runs<'_> {
     }
 
     pub(crate) async fn outline(&self, runs: &[RunId], each: Option<u32>) -> Result<Vec<(RunId, Task)>> {
-        let found = sqlx::query(include_str!("../queries/read_outline.sql"))
+        let mut connection = self.reader.connection().await?;
+        let mut found = sqlx::query(include_str!("../queries/read_outline.sql"))
             .bind(runs.iter().map(|run| run.0).collect::<Vec<_>>())
             .bind(each.map(rows::int))
-            .fetch_all(&mut *self.reader.connection().await?)
-            .await?;
-        Ok(found.iter().map(rows::task).collect::<store::Result<_>>()?)
+            .fetch(&mut *connection);
+        let mut tasks = Vec::new();
+        while let Some(row) = found.try_next().await? {
+            tasks.push(rows::task(&row)?);
+        }
+        Ok(tasks)
     }
 }
 

@@ -6,11 +6,15 @@ use sqlx::postgres::{PgArguments, PgRow};
 use sqlx::query::Query;
 use sqlx::types::Json;
 use sqlx::{Postgres, Row};
-use store::{DEAD_WORKER_TTL, rows};
+use store::{Bounded, DEAD_WORKER_TTL, MAX_PAGE_BYTES, bounded, rows};
 use uuid::Uuid;
 
 use crate::limits::claimed;
 use crate::{ClaimedTask, Listing, Reader, Result, listing};
+
+/// The maximum number of attempts that are read of one worker, and of all workers on a page.
+const MAX_HELD: i64 = 100;
+const MAX_HELD_ON_PAGE: i64 = 1_000;
 
 /// The workers that a caller may see: all of them with a permission in every tenant, otherwise those that lease for the
 /// caller's tenant.
@@ -37,7 +41,7 @@ pub struct WorkerRecord {
     pub tasks_done: i64,
     /// The number of attempts that it holds, of the tenants that the caller sees.
     pub holding: i64,
-    /// The attempts that it holds of the caller's tenant, in key order.
+    /// The attempts that it holds of the caller's tenant, in key order; at most 100.
     pub holds: Vec<ClaimedTask>,
 }
 
@@ -74,15 +78,19 @@ impl Reader {
 }
 
 impl Workers {
-    /// The rows of a statement. In the role of a tenant, the database leaves out the workers of others.
-    async fn fetch(&self, query: Query<'_, Postgres, PgArguments>) -> Result<Vec<PgRow>> {
+    /// The rows of a statement, which end early if they are large. In the role of a tenant, the database leaves out the
+    /// workers of others.
+    async fn fetch(&self, query: Query<'_, Postgres, PgArguments>) -> Result<Bounded<PgRow>> {
         Ok(match self.sees_all {
-            true => query.fetch_all(self.reader.all_tenants()).await?,
-            false => query.fetch_all(&mut *self.reader.connection().await?).await?,
+            true => bounded::rows(query.fetch(self.reader.all_tenants()), MAX_PAGE_BYTES).await?,
+            false => {
+                let mut connection = self.reader.connection().await?;
+                bounded::rows(query.fetch(&mut *connection), MAX_PAGE_BYTES).await?
+            }
         })
     }
 
-    /// The workers that are known at `now`, by id, after the given one.
+    /// The workers that are known at `now`, by id, after the given one. A page of workers with much to say ends early.
     pub async fn list(
         &self,
         now: Instant,
@@ -90,22 +98,27 @@ impl Workers {
         limit: u32,
     ) -> Result<Listing<WorkerRecord, WorkerId>> {
         let query = sqlx::query(include_str!("../queries/list_workers.sql"))
-            .bind(self.reader.tenant().0)
             .bind(after.map(|worker| worker.0))
             .bind(listing::rows(limit))
             .bind(now - DEAD_WORKER_TTL);
-        let found = self.fetch(query).await?;
-        let mut workers: Vec<WorkerRecord> = Vec::new();
-        for row in &found {
-            let id = WorkerId(row.try_get("id")?);
-            if workers.last().is_none_or(|last| last.id != id) {
-                workers.push(worker(row, id)?);
-            }
-            if let (Some(held), Some(last)) = (claimed(row)?, workers.last_mut()) {
-                last.holds.push(held);
-            }
+        let found = self.fetch(query).await?.try_map(|row| Ok(worker(&row)?))?;
+        let mut page = Listing::bounded(found, limit, |worker: &WorkerRecord| worker.id);
+        self.add_held(&mut page.items).await?;
+        Ok(page)
+    }
+
+    async fn add_held(&self, workers: &mut [WorkerRecord]) -> Result<()> {
+        let query = sqlx::query(include_str!("../queries/list_held_attempts.sql"))
+            .bind(workers.iter().map(|worker| worker.id.0).collect::<Vec<_>>())
+            .bind(self.reader.tenant().0)
+            .bind(MAX_HELD)
+            .bind(MAX_HELD_ON_PAGE);
+        for row in self.fetch(query).await?.items {
+            let Some(task) = claimed(&row)? else { continue };
+            let holder = workers.iter_mut().find(|worker| worker.id == task.held.worker);
+            holder.into_iter().for_each(|worker| worker.holds.push(task));
         }
-        Ok(Listing::new(workers, limit, |worker: &WorkerRecord| worker.id))
+        Ok(())
     }
 
     /// One worker, if it is known at `now`.
@@ -118,11 +131,11 @@ impl Workers {
     pub async fn count(&self, now: Instant) -> Result<Vec<QueueWorkers>> {
         let query = sqlx::query(include_str!("../queries/count_workers.sql")).bind(now - DEAD_WORKER_TTL);
         let found = self.fetch(query).await?;
-        found.iter().map(queue_workers).collect()
+        found.items.iter().map(queue_workers).collect()
     }
 }
 
-fn worker(row: &PgRow, id: WorkerId) -> Result<WorkerRecord> {
+fn worker(row: &PgRow) -> store::Result<WorkerRecord> {
     let facts = match row.try_get("function")? {
         Some(function) => Some(WorkerFacts {
             function,
@@ -140,7 +153,7 @@ fn worker(row: &PgRow, id: WorkerId) -> Result<WorkerRecord> {
     };
     let (heartbeat_at, command) = (row.try_get("heartbeat_at")?, rows::worker_command(row)?);
     Ok(WorkerRecord {
-        id,
+        id: WorkerId(row.try_get("id")?),
         facts,
         heartbeat_at,
         command,

@@ -32,10 +32,11 @@ pub(crate) async fn activate(
     tasks: Vec<TaskIndex>,
     new_run: Option<&Facts>,
 ) -> Result<()> {
-    let scopes = TemplateScopes::load(unit, slice, &tasks, new_run).await?;
+    let mut scopes = TemplateScopes::of(unit, slice, &tasks, new_run).await?;
     for task in tasks {
-        let directive = match scopes.scope(slice, task) {
-            Some(scope) => directive(runtime, unit, slice, task, &scope).await?,
+        let directive = match scopes.read(unit, slice, task).await? {
+            Some(Ok(scope)) => directive(runtime, unit, slice, task, &scope).await?,
+            Some(Err(failure)) => Directive::Broken(failure),
             None => Directive::Broken(Failure::permanent("the run's inputs do not exist any more")),
         };
         slice.activate(task, directive);

@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use tracing::error;
 
 use crate::fan_in::OUTPUT_LIMIT;
-use crate::{Result, Runtime, Settled};
+use crate::{Error, Result, Runtime, Settled};
 
 /// The most waiting tasks that are notified in one transaction.
 const MAX_NOTIFIED: u32 = 100;
@@ -39,8 +39,9 @@ impl ChildRuns<'_> {
     pub async fn ended(self, finished: &ChildFinished) -> Result<Settled> {
         let child = finished.child;
         let result = match finished.state {
-            RunState::Succeeded => match delivery(self.runtime, finished).await? {
-                delivery if delivery.to_string().len() <= OUTPUT_LIMIT => TaskResult::Succeeded(delivery),
+            RunState::Succeeded => match delivery(self.runtime, finished).await {
+                Ok(delivery) if delivery.to_string().len() <= OUTPUT_LIMIT => TaskResult::Succeeded(delivery),
+                Err(error) if !matches!(error, Error::Store(store::Error::TooLarge)) => return Err(error),
                 _ => TaskResult::Failed(Failure::permanent(format!(
                     "the outputs of run {child} are more than {OUTPUT_LIMIT} bytes of JSON (1 MiB): store them elsewhere \
                      and pass a reference"

@@ -3,8 +3,7 @@
 //! The types are part of the version, and compiled once for it. Tasks of built-in types never get here.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use engine::{Command, Graph, RunSlice};
 use language::TypeChecks;
@@ -12,12 +11,19 @@ use model::message::TaskResult;
 use model::{Failure, TaskKind, TypeName, VersionId};
 use serde_json::Value;
 
-/// How many compiled types are kept; beyond that those of the oldest version go first.
-const MAX_TYPES: usize = 1_000;
+use crate::kept::{Kept, weigh};
+
+/// The maximum weight of the compiled types that are kept, in bytes.
+const MAX_WEIGHT: usize = 24 * 1024 * 1024;
 
 /// The compiled types of versions. A version never changes, so what is cached is never wrong.
-#[derive(Default)]
-pub(crate) struct TypeCache(Mutex<BTreeMap<(VersionId, TypeName), Arc<TypeChecks>>>);
+pub(crate) struct TypeCache(Kept<(VersionId, TypeName), TypeChecks>);
+
+impl Default for TypeCache {
+    fn default() -> Self {
+        Self(Kept::new(MAX_WEIGHT))
+    }
+}
 
 impl TypeCache {
     /// The type of a task; none if it is built in.
@@ -29,8 +35,8 @@ impl TypeCache {
     ) -> Option<Result<Arc<TypeChecks>, Failure>> {
         let TaskKind::Custom(name) = kind else { return None };
         let key = (version, name.clone());
-        if let Some(checks) = self.0.lock().expect("nothing panics while it is held").get(&key) {
-            return Some(Ok(checks.clone()));
+        if let Some(checks) = self.0.get(&key) {
+            return Some(Ok(checks));
         }
         let Some((_, custom)) = graph.workflow().custom_type(kind) else {
             let message =
@@ -38,15 +44,12 @@ impl TypeCache {
             return Some(Err(Failure::permanent(message)));
         };
         let checks = match TypeChecks::compile(name, custom) {
-            Ok(checks) => Arc::new(checks),
+            Ok(checks) => checks,
             Err(error) => return Some(Err(Failure::permanent(format!("the task type `{name}`: {error}")))),
         };
-        let mut types = self.0.lock().expect("nothing panics while it is held");
-        types.insert(key, checks.clone());
-        if types.len() > MAX_TYPES {
-            types.pop_first();
-        }
-        Some(Ok(checks))
+        // The schemas are there as values and compiled, the patterns as automata.
+        let weight = 2 * weigh(custom) + checks.max_pattern_bytes();
+        Some(Ok(self.0.keep(key, checks, weight)))
     }
 
     /// Whether a worker can be given these rendered settings.

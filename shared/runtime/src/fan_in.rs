@@ -7,7 +7,8 @@ use model::{Aggregation, Failure, Fan, FanIn, TaskIndex, TaskKey, TaskState};
 use serde_json::{Value, json};
 use store::Transaction;
 
-use crate::Result;
+use crate::template_scope::too_large;
+use crate::{Error, Result};
 
 /// The largest output of a fan-in, in bytes of JSON: that of any task.
 pub(crate) const OUTPUT_LIMIT: usize = 1024 * 1024;
@@ -23,7 +24,12 @@ pub(crate) async fn gather(
     };
     let mut delivered = Vec::new();
     for fan in fans(unit, slice, task).await? {
-        delivered.extend(of_fan(unit, slice, &fan).await?);
+        match of_fan(unit, slice, &fan, plan.field.as_deref()).await {
+            Err(Error::Store(store::Error::TooLarge)) => {
+                return Ok(Directive::Broken(too_large("the outputs of the children are")));
+            }
+            of_fan => delivered.extend(of_fan?),
+        }
     }
     Ok(aggregate(plan, delivered).map_or_else(Directive::Broken, Directive::Output))
 }
@@ -44,8 +50,13 @@ async fn fans(unit: &mut dyn Transaction, slice: &RunSlice<'_>, task: TaskIndex)
     Ok(parents.iter().filter_map(fan).collect())
 }
 
-async fn of_fan(unit: &mut dyn Transaction, slice: &RunSlice<'_>, fan: &Fan) -> Result<Vec<Value>> {
-    let mut delivered = unit.delivered(slice.run().id, fan.first, fan.total).await?;
+async fn of_fan(
+    unit: &mut dyn Transaction,
+    slice: &RunSlice<'_>,
+    fan: &Fan,
+    field: Option<&str>,
+) -> Result<Vec<Value>> {
+    let mut delivered = unit.delivered(slice.run().id, fan.first, fan.total, field).await?;
     // What ended in this slice, the store cannot know yet.
     let fresh: BTreeMap<TaskIndex, &Value> =
         slice.fresh_outputs().iter().map(|(task, output)| (*task, output)).collect();

@@ -1,23 +1,28 @@
 //! Compiled graphs by version. A version never changes, so what is cached is never wrong.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use engine::Graph;
 use model::VersionId;
 use store::VersionRecord;
 
+use crate::kept::{Kept, weigh};
 use crate::{Error, Result, Runtime};
 
-/// How many graphs are kept; beyond that the oldest version goes first.
-const MAX_GRAPHS: usize = 1_000;
+/// The maximum weight of the graphs that are kept, in bytes.
+const MAX_WEIGHT: usize = 40 * 1024 * 1024;
 
-#[derive(Default)]
-pub(crate) struct Graphs(Mutex<BTreeMap<VersionId, Arc<Graph>>>);
+pub(crate) struct Graphs(Kept<VersionId, Graph>);
+
+impl Default for Graphs {
+    fn default() -> Self {
+        Self(Kept::new(MAX_WEIGHT))
+    }
+}
 
 impl Graphs {
     pub(crate) fn get(&self, version: VersionId) -> Option<Arc<Graph>> {
-        self.0.lock().expect("nothing panics while it is held").get(&version).cloned()
+        self.0.get(&version)
     }
 
     /// Compiles a version, or takes what was compiled before.
@@ -26,13 +31,8 @@ impl Graphs {
             return Ok(graph);
         }
         let unusable = |cycle: engine::Cycle| Error::Unusable { version: record.id, why: cycle.to_string() };
-        let graph = Arc::new(Graph::compile(record.workflow).map_err(unusable)?);
-        let mut graphs = self.0.lock().expect("nothing panics while it is held");
-        graphs.insert(record.id, graph.clone());
-        if graphs.len() > MAX_GRAPHS {
-            graphs.pop_first();
-        }
-        Ok(graph)
+        let weight = weigh(&record.workflow);
+        Ok(self.0.keep(record.id, Graph::compile(record.workflow).map_err(unusable)?, weight))
     }
 }
 

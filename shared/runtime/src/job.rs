@@ -1,18 +1,18 @@
 //! The job that a worker receives to execute one attempt.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use engine::Graph;
-use language::template;
+use language::template::{self, Scope};
 use language::types::TaskType;
 use model::message::TaskDispatched;
-use model::{Failure, TaskSpec, TenantId};
+use model::{Failure, TaskIndex, TaskSpec, TenantId};
 use serde_json::{Map, Value, json};
 use store::Context;
 
 use crate::activate::render;
-use crate::template_scope::{At, scope};
+use crate::template_scope::{At, named_outputs, scope, too_large, used_by_config};
 use crate::{Result, Runtime};
 
 /// Everything that a worker needs to execute one attempt.
@@ -22,8 +22,8 @@ pub struct Brief {
     pub tenant: TenantId,
     /// The task's rendered config.
     pub config: Value,
-    /// What templates could name, as one document: inputs, outputs, run, task. Beside these, its tenant, workflow, labels,
-    /// data interval and checkpoint. Secrets are not in it.
+    /// What templates could name, as one document: inputs, outputs, run, task; of what is no program, only the outputs that it
+    /// uses. Beside these, its tenant, workflow, labels, data interval and checkpoint. Secrets are not in it.
     pub document: Value,
 }
 
@@ -74,12 +74,29 @@ impl Runtime {
         }
         let Some(record) = self.store.run(work.tenant, work.key.run).await? else { return Ok(Job::Gone) };
         let anchor = child.map_or(task, |child| child.of);
-        let outputs = self.store.outputs(work.key.run, &graph.ancestors(anchor)).await?;
+        // A program is given all outputs, whichever it uses; everything else only what its templates name.
+        let (is_program, used) = (spec.kind.runs_user_code() || leased, used_by_config(spec));
+        let (wanted, what) = match is_program {
+            true => (
+                graph.ancestors(anchor),
+                "the outputs of the tasks before it, which its program is given, are",
+            ),
+            false => (named_outputs(graph, Some(anchor), &used), "the outputs that it uses are"),
+        };
+        let outputs = match self.store.outputs(work.key.run, &wanted).await {
+            Err(store::Error::TooLarge) => return Ok(Job::Broken(too_large(what))),
+            found => found?,
+        };
         let item = if child.is_some() { self.store.item(work.key).await? } else { None };
-        let context = Context { facts: record.facts, outputs };
+        let named = |(task, output): (TaskIndex, Value)| (graph.spec(task).name.clone(), output);
+        let outputs: Map<String, Value> = outputs.into_iter().map(named).collect();
+        let context = Context { facts: record.facts, outputs: BTreeMap::new() };
         let at = At { task, child, attempt: work.attempt };
-        let mut scope = scope(graph, &record.run, at, &context, item);
-        scope.secrets = secrets;
+        // Rendering copies what it is given, so it is given no more than it uses.
+        let is_used = |name: &String| used.contains(&None) || used.contains(&Some(name.clone()));
+        let visible = outputs.iter().filter(|(name, _)| is_used(name));
+        let visible = visible.map(|(name, output)| (name.clone(), output.clone())).collect();
+        let scope = Scope { secrets, outputs: visible, ..scope(graph, &record.run, at, &context, item) };
         let rendered = render(spec, &scope).and_then(|config| {
             self.types.check_config(work.version, graph, &spec.kind, &config)?;
             Ok(config)
@@ -88,7 +105,7 @@ impl Runtime {
             Ok(config) => config,
             Err(failure) => return Ok(Job::Broken(failure)),
         };
-        let mut document = scope.to_json();
+        let mut document = Scope { outputs, ..scope }.into_json();
         if !spec.kind.is_inline() || leased {
             add_surroundings(self, work, graph, &context.facts.labels, &mut document).await?;
         }

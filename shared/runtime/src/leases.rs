@@ -89,6 +89,16 @@ impl Leases<'_> {
         Ok(Vec::new())
     }
 
+    /// Ends the reservations of attempts that are not claimed after all: the next lease may have them at once.
+    pub async fn unreserve(self, wanted: &Wanted, attempts: &[(TaskKey, u32)]) -> Result<()> {
+        let store = &self.runtime.store;
+        store.unreserve_offers(attempts).await?;
+        let mut groups = store.offer_groups(wanted.tenant, &wanted.queue).await?;
+        groups.retain(|group| wanted.suits(&group.demand));
+        self.pass_on(wanted, &groups);
+        Ok(())
+    }
+
     /// There may be more of what a worker took: wakes one worker that waits for the same.
     fn pass_on(self, wanted: &Wanted, groups: &[OfferGroup]) {
         for group in groups {

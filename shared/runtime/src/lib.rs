@@ -19,6 +19,7 @@ mod graphs;
 mod inbox;
 mod inline_next;
 mod job;
+mod kept;
 mod leases;
 mod liveness;
 mod pipeline;

@@ -9,7 +9,7 @@ use serde_json::Value;
 use store::{Context, RunRecord};
 
 use crate::activate::render;
-use crate::template_scope::{At, scope};
+use crate::template_scope::{At, named_outputs, scope};
 
 pub use language::expression::Evaluated;
 pub use language::template::ExpressionError;
@@ -24,13 +24,7 @@ pub fn visible_outputs(graph: &Graph, task: Option<TaskIndex>) -> Vec<TaskIndex>
 
 /// Those of the visible outputs that the templates of a config use.
 pub fn used_outputs(graph: &Graph, task: Option<TaskIndex>, config: &Value) -> Vec<TaskIndex> {
-    let used = template::outputs_of(config);
-    if used.is_empty() {
-        return Vec::new();
-    }
-    let mut visible = visible_outputs(graph, task);
-    visible.retain(|index| used.contains(&None) || used.contains(&Some(graph.spec(*index).name.clone())));
-    visible
+    named_outputs(graph, task, &template::outputs_of(config))
 }
 
 /// The names available to the templates of a run, with the outputs that were read for them.

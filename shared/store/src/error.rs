@@ -17,6 +17,9 @@ pub enum Error {
         "the database is not prepared for this user: {0}; run `ebb migrate`, with `--grant-to` if functions have users of their own"
     )]
     NotPrepared(#[source] sqlx::Error),
+    /// The outputs that were asked for are larger together than [`MAX_OUTPUTS`](crate::MAX_OUTPUTS).
+    #[error("the outputs are more than {} MiB together", crate::MAX_OUTPUTS >> 20)]
+    TooLarge,
     /// A stored value that this version cannot read.
     #[error("unreadable {what}: {why}")]
     Unreadable {

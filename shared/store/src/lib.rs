@@ -21,6 +21,7 @@ mod memory;
 mod normal;
 mod offers;
 mod outbox;
+mod outputs;
 mod postgres;
 mod records;
 mod retention;
@@ -48,6 +49,7 @@ pub use memory::Memory;
 pub use normal::{label as storable_label, schedule_of_date, text as storable};
 pub use offers::{OfferFeed, OfferedTask, Offers};
 pub use outbox::Outbox;
+pub use outputs::MAX_OUTPUTS;
 pub use postgres::bounded::{Bounded, MAX_PAGE_BYTES};
 #[doc(hidden)]
 pub use postgres::generated_statements;

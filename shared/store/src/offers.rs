@@ -47,6 +47,9 @@ pub trait Offers: Send + Sync {
         until: Instant,
     ) -> Result<Vec<OfferedTask>>;
 
+    /// Ends the reservations of these attempts, which nobody has claimed.
+    async fn unreserve_offers(&self, attempts: &[(TaskKey, u32)]) -> Result<()>;
+
     /// The offers that are made from now on, by whichever process.
     async fn listen_for_offers(&self) -> Result<Box<dyn OfferFeed>>;
 }

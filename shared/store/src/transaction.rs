@@ -33,7 +33,8 @@ pub trait Transaction: TransactionSlots + TransactionBreakers + TransactionTrigg
     /// One version, read within the transaction.
     async fn version(&mut self, id: VersionId) -> Result<Option<VersionRecord>>;
 
-    /// What a run was created with, and the outputs of the named tasks: what templates are rendered from.
+    /// What a run was created with, and the outputs of the named tasks: what templates are rendered from. Outputs that are
+    /// [`TooLarge`](crate::Error::TooLarge) together leave the transaction as it was.
     async fn context(&mut self, run: RunId, tasks: &[TaskIndex]) -> Result<Option<Context>>;
 
     /// The items that the named children of fan-outs work on.
@@ -43,12 +44,15 @@ pub trait Transaction: TransactionSlots + TransactionBreakers + TransactionTrigg
         children: &[TaskIndex],
     ) -> Result<BTreeMap<TaskIndex, serde_json::Value>>;
 
-    /// The outputs of `count` tasks from `first` on, of those that succeeded; null for one without an output.
+    /// The outputs of `count` tasks from `first` on, of those that succeeded; null for one without an output. Of outputs with
+    /// that field, only the field. Outputs that are [`TooLarge`](crate::Error::TooLarge) together leave the transaction as it
+    /// was.
     async fn delivered(
         &mut self,
         run: RunId,
         first: TaskIndex,
         count: u32,
+        field: Option<&str>,
     ) -> Result<BTreeMap<TaskIndex, serde_json::Value>>;
 
     /// Asks for a task that several runs share: to execute it for all of them, to wait for the run that does, or to reuse

@@ -59,6 +59,10 @@ pub(crate) struct Function {
 }
 
 impl Function {
+    pub(crate) fn name(&self) -> &'static str {
+        self.name
+    }
+
     pub(crate) fn process_id(&self) -> u32 {
         self.process.id()
     }

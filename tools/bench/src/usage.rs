@@ -1,6 +1,6 @@
 //! Processor time and memory according to `/proc`; none on systems without `/proc`.
 
-use std::fs;
+use std::{fs, io};
 
 /// Clock ticks per second in `/proc`, the same on every Linux.
 const TICKS: f64 = 100.0;
@@ -40,11 +40,42 @@ impl Processors {
 
 /// The resident memory of a process, in megabytes.
 pub(crate) fn memory(process: &str) -> Option<f64> {
+    megabytes(process, "VmRSS:")
+}
+
+/// The most resident memory that a process ever had, or had since [`forget_peak`], in megabytes.
+pub(crate) fn peak_memory(process: &str) -> Option<f64> {
+    megabytes(process, "VmHWM:")
+}
+
+/// Has the peak of a process begin with what it has now.
+pub(crate) fn forget_peak(process: &str) -> io::Result<()> {
+    fs::write(format!("/proc/{process}/clear_refs"), "5")
+}
+
+fn megabytes(process: &str, field: &str) -> Option<f64> {
     let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix(field))?;
     Some(line.split_whitespace().next().and_then(number)? / MEGABYTE)
 }
 
 fn number(text: &str) -> Option<f64> {
     text.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peak_that_is_forgotten_begins_again() {
+        if !cfg!(target_os = "linux") {
+            return;
+        }
+        drop(std::hint::black_box(vec![1_u8; 200 << 20]));
+        assert!(peak_memory("self").unwrap() >= 200.0);
+        forget_peak("self").unwrap();
+        let (now, peak) = (memory("self").unwrap(), peak_memory("self").unwrap());
+        assert!(peak < 200.0, "{peak} MB, and {now} MB now");
+    }
 }

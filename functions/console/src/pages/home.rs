@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use api::Graph;
 use api::dead_letters::DeadLetterView;
 use api::doctor::{self, CheckView};
 use api::limits::LimitView;
@@ -11,7 +12,7 @@ use api::views::{RunView, WorkerView};
 use askama::Template;
 use axum::extract::State;
 use chrono::TimeDelta;
-use model::{Instant, RunId, RunState, TaskKind, TaskState};
+use model::{Instant, RunId, RunState, TaskIndex, TaskKey, TaskKind, TaskState};
 use read::RunFilter;
 
 use super::{Answer, At};
@@ -30,6 +31,10 @@ const PULSE_COLUMNS: usize = 48;
 
 /// The number of unfinished runs that are searched for approvals.
 const MAX_SEARCHED_RUNS: u32 = 50;
+
+/// The number of sleeping tasks that are read to find approvals, and of approvals that are shown.
+const MAX_SLEEPING: u32 = 1_000;
+const MAX_ASKING: usize = 50;
 
 /// The number of problems of files that are shown; the doctor shows more.
 const MAX_FILE_PROBLEMS: usize = 5;
@@ -118,6 +123,11 @@ fn due(schedules: &[ScheduleView]) -> Vec<(Instant, String, String)> {
     due
 }
 
+/// The approvals of a graph.
+fn approvals(graph: &Graph) -> impl Iterator<Item = TaskIndex> {
+    graph.indices().filter(|task| graph.spec(*task).kind == TaskKind::Approval)
+}
+
 /// Who is waited for: approvals among the newest unfinished runs that have one in their graph.
 async fn asking(console: &Console, visitor: &Visitor) -> Result<Vec<Asking>, Refused> {
     let filter =
@@ -127,19 +137,22 @@ async fn asking(console: &Console, visitor: &Visitor) -> Result<Vec<Asking>, Ref
         let run = &listed.record.run;
         let sleeps = run.counts.present().any(|(state, _)| state == TaskState::Sleeping);
         let graph = console.graph(run.version).await?;
-        if sleeps && graph.workflow().tasks.iter().any(|task| task.kind == TaskKind::Approval) {
+        if sleeps && approvals(&graph).next().is_some() {
             graphs.insert(run.id, (run.workflow.clone(), graph));
             asked.push(listed);
         }
     }
-    let outlines = visitor.data.runs().outlines(&asked).await?;
+    let approvals = graphs.values().flat_map(|(_, graph)| approvals(graph)).collect();
     let mut found = Vec::new();
-    for (run, task) in outlines.iter().filter(|(_, task)| task.state == TaskState::Sleeping) {
-        let Some((workflow, graph)) = graphs.get(run) else { continue };
-        let spec = graph.spec(task.index);
-        if spec.kind == TaskKind::Approval {
-            let workflow = workflow.clone();
-            found.push(Asking { run: *run, workflow, task: spec.name.clone(), since: task.since });
+    for (TaskKey { run, task }, since) in
+        visitor.data.runs().sleeping(&asked, &approvals, MAX_SLEEPING).await?
+    {
+        let Some((workflow, graph)) = graphs.get(&run) else { continue };
+        // In a run of another workflow, the same index may be that of another task.
+        let asks = graph.has(task, None) && graph.spec(task).kind == TaskKind::Approval;
+        if asks && found.len() < MAX_ASKING {
+            let (workflow, task) = (workflow.clone(), graph.spec(task).name.clone());
+            found.push(Asking { run, workflow, task, since });
         }
     }
     Ok(found)
@@ -164,8 +177,8 @@ impl HomePage {
         self.workers.iter().filter(|worker| worker.state.is_up()).count()
     }
 
-    fn busy(&self) -> usize {
-        self.workers.iter().map(|worker| worker.attempts.len()).sum()
+    fn busy(&self) -> i64 {
+        self.workers.iter().map(|worker| worker.holding).sum()
     }
 
     fn retry(&self, run: &RunView) -> Markup {

@@ -242,7 +242,7 @@ fn rows(
             bars: bars(&stretches, task.state, run.created_at, end),
             children: task.fan.map(ChildrenView::from),
             progress: None,
-            error: task.failure.as_ref().map(|failure| failure.message.clone()),
+            error: None,
             critical: annotations.critical.contains(&task.index),
             skipped: annotations
                 .skipped
@@ -298,7 +298,25 @@ impl RunPage {
         self.children = children(visitor, id, wanted).await?;
         if self.children.is_none() {
             self.rows = rows(graph, tasks, &events, &self.run, &annotations);
+            self.add_failures(reader, graph, tasks).await?;
             self.add_progress(reader, graph, tasks).await?;
+        }
+        Ok(())
+    }
+
+    /// Adds why tasks failed.
+    async fn add_failures(
+        &mut self,
+        reader: &RunReader,
+        graph: &Graph,
+        tasks: &[Task],
+    ) -> Result<(), Refused> {
+        let shown: Vec<TaskIndex> = tasks.iter().take(MAX_ROWS).map(|task| task.index).collect();
+        for (task, failure) in reader.failures(&shown).await? {
+            let name = &graph.spec(task).name;
+            if let Some(row) = self.rows.iter_mut().find(|row| row.name == *name) {
+                row.error = Some(failure.message);
+            }
         }
         Ok(())
     }

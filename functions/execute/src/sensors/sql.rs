@@ -43,9 +43,10 @@ async fn connect(url: &str, egress: &EgressPolicy) -> Result<ForeignConnection, 
 fn failed(error: store::Error) -> Failure {
     match error {
         // The database would reject the query again; an outage passes.
-        store::Error::Database(_) | store::Error::NotPrepared(_) | store::Error::Unreadable { .. } => {
-            Failure::permanent(error.to_string())
-        }
+        store::Error::Database(_)
+        | store::Error::NotPrepared(_)
+        | store::Error::TooLarge
+        | store::Error::Unreadable { .. } => Failure::permanent(error.to_string()),
         store::Error::Unavailable(_) | store::Error::Conflict => Failure::transient(error.to_string()),
     }
 }

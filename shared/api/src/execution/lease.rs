@@ -1,6 +1,7 @@
 //! Leases: attempts for a worker, at once or as soon as there are any.
 
 use std::future::Future;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use model::message::{TaskDispatched, TaskResult};
 use model::{Failure, Instant, TaskKey, WorkerCommand, WorkerCommandKind, WorkerId};
 use read::Reader;
 use runtime::{AttemptName, Command, GivenAttempt, OfferedTask, WaitingWorker};
+use serde::Serialize;
 use serde_json::Value;
 use tracing::{Instrument, warn};
 
@@ -51,6 +53,12 @@ pub(crate) async fn post_lease(
     let found = lease.wait(waiting, until, ending).await?;
     Ok(Json(lease.view(found)))
 }
+
+/// A lease ends before the attempt with which it would exceed this, in bytes of JSON.
+const MAX_BYTES: usize = 4 * 1024 * 1024;
+
+/// How many attempts are prepared at the same time.
+const MAX_PREPARED_AT_ONCE: usize = 4;
 
 /// A worker's request for attempts.
 #[derive(Clone)]
@@ -132,17 +140,50 @@ impl Lease {
             return Ok(Found { command: Some(kind), ..Found::default() });
         }
         let leases = self.api.app.runtime.workers().leases();
-        let mut items = Vec::new();
+        let (mut items, mut bytes) = (Vec::new(), 0);
         while items.len() < *limit as usize {
             let room = *limit - items.len() as u32;
-            let offered = leases.reserve(wanted, *worker, room).await.map_err(error::runtime)?;
-            if offered.is_empty() {
+            let offered = match leases.reserve(wanted, *worker, room).await {
+                Ok(offered) if offered.is_empty() => break,
+                // What was claimed must reach its worker.
+                Err(_) if !items.is_empty() => break,
+                reserved => reserved.map_err(error::runtime)?,
+            };
+            let (prepared, left) = self.prepare_some(offered, &mut bytes).await;
+            items.extend(self.claim(prepared).await);
+            if !left.is_empty() {
+                if let Err(error) = leases.unreserve(wanted, &left).await {
+                    warn!("Reservations last until they end by themselves: {error}");
+                }
                 break;
             }
-            let prepared = join_all(offered.into_iter().map(|offered| self.prepare_or_skip(offered))).await;
-            items.extend(self.claim(prepared.into_iter().flatten().collect()).await);
         }
         Ok(Found { items, ..Found::default() })
+    }
+
+    /// Prepares attempts until the lease is full: what it has in `bytes`, and these. At least one always fits. Returns with them
+    /// those that do not fit.
+    async fn prepare_some(
+        &self,
+        offered: Vec<OfferedTask>,
+        bytes: &mut usize,
+    ) -> (Vec<Prepared>, Vec<(TaskKey, u32)>) {
+        let (mut offered, mut fit, mut left) = (offered.into_iter(), Vec::new(), Vec::new());
+        while left.is_empty() && offered.len() > 0 {
+            let next =
+                offered.by_ref().take(MAX_PREPARED_AT_ONCE).map(|offered| self.prepare_or_skip(offered));
+            for prepared in join_all(next).await.into_iter().flatten() {
+                let size = json_size(&prepared.view);
+                if *bytes == 0 || *bytes + size <= MAX_BYTES {
+                    *bytes += size;
+                    fit.push(prepared);
+                } else {
+                    left.push((prepared.key, prepared.view.attempt));
+                }
+            }
+        }
+        left.extend(offered.map(|offered| (offered.key, offered.attempt)));
+        (fit, left)
     }
 
     /// An attempt that meets an error does not hold up the others: its reservation ends by itself.
@@ -275,6 +316,25 @@ impl Lease {
             retry_after_seconds: retry_after,
         }
     }
+}
+
+/// The length of a value as JSON, which is not kept.
+fn json_size(value: &impl Serialize) -> usize {
+    struct Count(usize);
+    impl io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    // Counting never fails.
+    let _ = serde_json::to_writer(&mut count, value);
+    count.0
 }
 
 fn cannot_be_leased(TaskKey { run, .. }: TaskKey, attempt: u32, why: &str) {

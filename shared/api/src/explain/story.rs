@@ -7,7 +7,7 @@ use runtime::Graph;
 use serde_json::{Value, json};
 
 use super::other_runs::Around;
-use super::{MAX_LISTED, fan_out, words};
+use super::{MAX_LISTED, fan_out, summary, to_explain, words};
 
 /// The rows and events of a run at one instant.
 pub struct Story<'a> {
@@ -36,6 +36,32 @@ impl<'a> Story<'a> {
     /// Adds the other runs that it depends on.
     pub fn among(self, around: Around) -> Self {
         Self { around, ..self }
+    }
+
+    /// Adds failures of its tasks.
+    pub fn with(mut self, failures: BTreeMap<TaskIndex, Failure>) -> Self {
+        for (index, failure) in failures {
+            if let Some(task) = self.tasks.get_mut(&index) {
+                task.failure = Some(failure);
+            }
+        }
+        self
+    }
+
+    /// The tasks to explain, one of them or the most important, and how many more there are.
+    pub(super) fn to_explain(&self, only: Option<TaskIndex>) -> (Vec<TaskIndex>, usize) {
+        match only {
+            Some(task) => (vec![task], 0),
+            None => to_explain(self.tasks.values()),
+        }
+    }
+
+    /// The tasks whose failures the explanation names.
+    pub(super) fn failed(&self, only: Option<TaskIndex>) -> Vec<TaskIndex> {
+        let explained = self.to_explain(only).0;
+        let stopped = explained.iter().filter(|task| self.state(**task) == TaskState::UpstreamFailed);
+        let causes: BTreeSet<TaskIndex> = stopped.filter_map(|task| self.first_failed_above(*task)).collect();
+        explained.into_iter().chain(causes).chain(summary::first_to_fail(self)).collect()
     }
 
     /// Whether an event explains a state.

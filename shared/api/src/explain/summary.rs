@@ -111,7 +111,7 @@ fn was_cancelled(story: &Story<'_>) -> String {
 }
 
 /// The failed task that came first; one that may fail only where no other did.
-fn first_to_fail(story: &Story<'_>) -> Option<TaskIndex> {
+pub(super) fn first_to_fail(story: &Story<'_>) -> Option<TaskIndex> {
     let failed = story.in_state(|state| state == TaskState::Failed);
     let order = |task: &TaskIndex| (story.spec(*task).allow_failure, story.tasks[task].finished_at, *task);
     failed.into_iter().min_by_key(order)

@@ -16,8 +16,9 @@ use crate::{Api, Caller, Links, error};
 /// The maximum number of holders, and of waiting tasks, in a response.
 const MAX_SHOWN: usize = 50;
 
-/// The number of the tenant's oldest unfinished runs whose tasks are examined.
+/// The number of the tenant's oldest unfinished runs that are examined, and of their tasks.
 const MAX_RUNS: u32 = 2_000;
+const MAX_TASKS: u32 = 10_000;
 
 /// One limit with the tasks that hold or wait for its slots.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, schemars::JsonSchema)]
@@ -58,18 +59,9 @@ pub struct ContenderView {
 
 impl ContenderView {
     fn new(contender: Contender, graph: &Graph) -> Self {
-        let Contender { run, workflow, task, .. } = contender;
-        let name = graph.name_at(task.index, task.child);
-        Self {
-            link: Links::task_path(run, &name),
-            task: name,
-            attempt: task.attempt,
-            state: task.state,
-            since: task.since,
-            worker: task.worker,
-            run,
-            workflow,
-        }
+        let Contender { run, workflow, task, child, state, attempt, since, worker, .. } = contender;
+        let name = graph.name_at(task, child);
+        Self { link: Links::task_path(run, &name), task: name, attempt, state, since, worker, run, workflow }
     }
 }
 
@@ -81,14 +73,14 @@ pub async fn detail(api: &Api, caller: &Caller, kind: &str, name: &str) -> Resul
     let of = named(caller, kind, name).map_err(|_| missing())?;
     let limit = find(api, caller, &of).await?.ok_or_else(missing)?;
     let reader = api.reader(caller);
-    let holds_slots = reader.slots().holders(Read, MAX_RUNS).await?;
+    let holds_slots = reader.slots().holders(Read, MAX_RUNS, MAX_TASKS).await?;
     let waiting = reader.slots().waiters(&of, MAX_SHOWN as u32).await?;
     let holders = views(api, caller.tenant, &of, holds_slots).await?;
     let next = views(api, caller.tenant, &of, waiting).await?;
     Ok(LimitDetail { limit, holders, next })
 }
 
-/// Those of the tasks that need a slot of the limit.
+/// The first of the tasks that need a slot of the limit.
 async fn views(
     api: &Api,
     tenant: TenantId,
@@ -98,11 +90,13 @@ async fn views(
     let mut views = Vec::new();
     for contender in contenders {
         let graph = api.app.runtime.graph(contender.version).await.map_err(error::runtime)?;
-        let (task, child) = (contender.task.index, contender.task.child);
+        let (task, child) = (contender.task, contender.child);
         let Some(graph) = graph.filter(|graph| graph.has(task, child)) else { continue };
-        if views.len() < MAX_SHOWN && graph.needs(tenant, task, child).iter().any(|need| need.limit == *limit)
-        {
+        if graph.needs(tenant, task, child).iter().any(|need| need.limit == *limit) {
             views.push(ContenderView::new(contender, &graph));
+        }
+        if views.len() == MAX_SHOWN {
+            break;
         }
     }
     Ok(views)

@@ -34,8 +34,10 @@ pub struct WorkerView {
     /// The worker command it was given.
     #[schemars(with = "Option<crate::openapi::shapes::WorkerCommand>")]
     pub command: Option<WorkerCommand>,
-    /// The attempts that it holds.
+    /// The attempts that it holds of the caller's tenant; at most 100.
     pub attempts: Vec<ClaimedView>,
+    /// The number of attempts that it holds, of all tenants that the caller sees.
+    pub holding: i64,
     /// The name that a remote worker chose.
     pub name: Option<String>,
     /// The number of attempts that a remote worker can execute at the same time.

@@ -339,3 +339,23 @@ async fn a_release_is_repeated_by_what_was_recorded_and_not_by_its_sentence() {
         assert_eq!(answer.status, repeated, "after {first}: {}", answer.body);
     }
 }
+
+#[tokio::test]
+async fn a_lease_of_large_attempts_ends_early_and_the_next_one_goes_on() {
+    let world = World::new().await;
+    let inputs = "inputs: {text: {type: string}}\n";
+    register(&world, &remote("far", "queue: remote").replace("tasks:", &format!("{inputs}tasks:"))).await;
+    let text = "x".repeat(1_000_000);
+    for _ in 0..9 {
+        world.start_of("far", json!({ "text": text })).await;
+    }
+    let mut runs = BTreeSet::new();
+    for count in [4, 4, 1, 0] {
+        let answer = lease(&world, json!({"limit": 32})).await;
+        assert!(answer.to_string().len() < 5_000_000);
+        let items = answer["items"].as_array().unwrap();
+        assert_eq!(items.len(), count, "what did not fit is offered again at once");
+        runs.extend(items.iter().map(|item| item["run"].as_str().unwrap().to_owned()));
+    }
+    assert_eq!(runs.len(), 9, "each attempt is leased once");
+}

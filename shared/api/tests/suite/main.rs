@@ -14,6 +14,7 @@ mod explain_runs;
 mod fans;
 mod growth;
 mod hostile;
+mod large_outputs;
 mod leases;
 mod limits;
 mod listing;

@@ -241,6 +241,13 @@ fn is_known(keyword: &str) -> bool {
     keyword.starts_with("x-") || keywords().any(|known| known == keyword)
 }
 
+/// The number of patterns in a schema; each is compiled once.
+pub(super) fn all_patterns(schema: &Value) -> usize {
+    let mut survey = Survey::new(schema);
+    survey.measure(schema, String::new());
+    survey.patterns
+}
+
 /// The number of patterns directly in a schema.
 fn patterns(fields: &Map<String, Value>) -> usize {
     let of_names = fields.get("patternProperties").and_then(Value::as_object).map_or(0, Map::len);

@@ -45,6 +45,8 @@ struct Compiled {
     validator: Validator,
     /// The number of schemas in it, and of entries of long lists.
     size: usize,
+    /// The number of patterns in it.
+    patterns: usize,
 }
 
 impl Compiled {
@@ -98,7 +100,7 @@ impl TypeChecks {
             });
             // Long lists, as of `enum` and `required`, are gone through for each value, too.
             let size = bounds::size(schema).saturating_add(listed(schema));
-            compiled.map(|validator| Compiled { validator, size })
+            compiled.map(|validator| Compiled { validator, size, patterns: bounds::all_patterns(schema) })
         };
         Ok(Self {
             kind: TaskKind::Custom(name.clone()),
@@ -106,6 +108,12 @@ impl TypeChecks {
             config: compile(&custom.config, false)?,
             output: custom.output.as_ref().map(|schema| compile(schema, true)).transpose()?,
         })
+    }
+
+    /// The maximum size of its compiled patterns, in bytes.
+    pub fn max_pattern_bytes(&self) -> usize {
+        // Each may have a cache of the same size.
+        2 * MAX_PATTERN * (self.config.patterns + self.output.as_ref().map_or(0, |output| output.patterns))
     }
 
     /// Whether rendered settings fit the type.

@@ -64,9 +64,14 @@ impl Scope {
 
     /// The scope as one JSON value, without secrets: templates work on it, people may see it.
     pub fn to_json(&self) -> Value {
+        self.clone().into_json()
+    }
+
+    /// The same, of a scope that is needed no longer.
+    pub fn into_json(self) -> Value {
         let mut names = Map::new();
-        names.insert("inputs".to_owned(), Value::Object(self.inputs.clone()));
-        names.insert("outputs".to_owned(), Value::Object(self.outputs.clone()));
+        names.insert("inputs".to_owned(), Value::Object(self.inputs));
+        names.insert("outputs".to_owned(), Value::Object(self.outputs));
         if let Some(run) = &self.run {
             let written = |instant: Instant| instant.to_rfc3339_opts(SecondsFormat::AutoSi, true);
             let date = written(run.logical_date);
@@ -84,15 +89,15 @@ impl Scope {
         if let Some(task) = &self.task {
             names.insert("task".to_owned(), json!({"name": task.name, "attempt": task.attempt}));
         }
-        if let Some(item) = &self.item {
-            names.insert("item".to_owned(), item.value.clone());
+        if let Some(item) = self.item {
+            names.insert("item".to_owned(), item.value);
             names.insert("index".to_owned(), item.index.into());
         }
-        if let Some(event) = &self.event {
-            names.insert("event".to_owned(), event.clone());
+        if let Some(event) = self.event {
+            names.insert("event".to_owned(), event);
         }
-        if let Some(answer) = &self.answer {
-            names.insert("answer".to_owned(), answer.clone());
+        if let Some(answer) = self.answer {
+            names.insert("answer".to_owned(), answer);
         }
         Value::Object(names)
     }

@@ -4,7 +4,8 @@ use auth::Permission::{Operate, Read};
 use bus::SystemClock;
 use chrono::TimeDelta;
 use model::{
-    Child, Clock, Limit, TaskIndex, TaskState, TenantId, WorkerCommand, WorkerCommandKind, WorkerFacts,
+    Child, Clock, Labels, Limit, RemoteFacts, TaskIndex, TaskState, TenantId, WorkerCommand,
+    WorkerCommandKind, WorkerFacts,
 };
 use read::{ClaimedTask, DeadLetter, DeadLetterFilter};
 use store::{Claim, DeadLetters, Heartbeat, Slots, Tenants, Workers};
@@ -144,4 +145,49 @@ async fn tenants_are_listed_as_far_as_the_grants_reach() {
     assert!(is_hidden(world.reader("viewer:mid").tenants().named("other").await));
     assert!(is_hidden(world.reader("viewer:*").tenants().named("no\0body").await));
     assert_eq!(world.reader("viewer:default").tenants().named("default").await.unwrap().id, TENANT);
+}
+
+#[tokio::test]
+async fn of_a_worker_that_holds_many_attempts_a_hundred_are_listed_and_all_are_counted() {
+    let world = World::new().await;
+    let store = &world.store;
+    for by in [1, 2] {
+        let heartbeat = Heartbeat { worker: worker(by), facts: Some(facts("a")), at: at(10) };
+        store.beat(&heartbeat).await.unwrap();
+    }
+    for number in 1..=35 {
+        let id = example(store, number).await;
+        for task in 0..3 {
+            hold(store, id, task, worker(1)).await;
+        }
+    }
+    let workers = world.reader("viewer:*").workers(Read).unwrap();
+    let all = workers.list(at(0), None, 9).await.unwrap().items;
+    assert_eq!(
+        all.iter().map(|found| (found.holds.len(), found.holding)).collect::<Vec<_>>(),
+        [(100, 105), (0, 0)]
+    );
+}
+
+#[tokio::test]
+async fn a_page_of_workers_with_much_to_say_ends_early_and_leads_on() {
+    let world = World::new().await;
+    let types = (0..100).map(|number| format!("{number:0>100}")).collect();
+    let remote = RemoteFacts {
+        tenant: TENANT,
+        name: "w".into(),
+        slots: 1,
+        labels: Labels::default(),
+        types: Some(types),
+        usage: None,
+    };
+    for by in 1..=90 {
+        let facts = Some(WorkerFacts { remote: Some(remote.clone()), ..facts("a") });
+        world.store.beat(&Heartbeat { worker: worker(by), facts, at: at(10) }).await.unwrap();
+    }
+    let workers = world.reader("viewer:*").workers(Read).unwrap();
+    let first = workers.list(at(0), None, 100).await.unwrap();
+    assert!((10..90).contains(&first.items.len()), "{}", first.items.len());
+    let rest = workers.list(at(0), first.next, 100).await.unwrap();
+    assert_eq!((first.items.len() + rest.items.len(), rest.next), (90, None));
 }

@@ -1,9 +1,10 @@
 //! What a reader shows to whom: only its tenant's rows, and only what the caller's grants cover.
 
 use auth::Denied;
-use model::{Instant, RunId, TaskIndex, TenantId};
+use model::{Failure, Instant, RunId, TaskIndex, TaskKey, TenantId};
 use read::{Error, RunFilter, RunSummary, WorkflowFilter};
 
+use crate::example::{example, step};
 use crate::world::World;
 
 pub(crate) fn is_hidden<T>(found: Result<T, Error>) -> bool {
@@ -53,8 +54,6 @@ async fn lists_have_what_the_grants_cover() {
         assert_eq!(found, last, "{grant}");
         let runs = reader.runs().readable(&RunFilter { limit: 9, ..RunFilter::default() }).await.unwrap();
         assert_eq!(runs.len(), readable, "{grant}");
-        let tasks = reader.runs().outlines(&runs).await.unwrap();
-        assert_eq!(tasks.len(), 2 * readable, "{grant}");
     }
     assert_eq!(reader("viewer:default").runs().last(&names, 1).await.unwrap().len(), 2, "one of each");
     let all = WorkflowFilter { limit: 9, ..WorkflowFilter::default() };
@@ -77,4 +76,62 @@ async fn a_reader_sees_no_row_of_another_tenant_even_by_its_id() {
     assert_eq!(stranger.runs().outlines_of("orders", &forged, 100).await.unwrap(), []);
     assert_eq!(stranger.runs().last(&["orders".to_owned()], 9).await.unwrap(), []);
     assert_eq!(stranger.runs().pulse(Instant::UNIX_EPOCH, 9).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn the_tasks_that_sleep_are_found_in_the_runs_that_the_caller_may_read() {
+    let world = World::new().await;
+    let tasks = "[{name: a, type: noop}, {name: b, type: approval, config: {message: b}}, {name: c, type: approval, config: {message: c}}]";
+    for name in ["one", "two"] {
+        world.register(TenantId::DEFAULT, &format!("{{name: {name}, tasks: {tasks}}}")).await;
+    }
+    let (first, second) =
+        (world.start(TenantId::DEFAULT, "one", 1).await, world.start(TenantId::DEFAULT, "two", 2).await);
+    let all = world.reader("viewer:default");
+    let runs = all.runs().readable(&RunFilter { limit: 9, ..RunFilter::default() }).await.unwrap();
+    let key = |run, task| TaskKey { run, task: TaskIndex(task) };
+    for (grant, tasks, limit, expected) in [
+        (
+            "viewer:default",
+            vec![0, 1, 2],
+            9,
+            vec![key(first, 1), key(first, 2), key(second, 1), key(second, 2)],
+        ),
+        ("viewer:default", vec![2, 7], 9, vec![key(first, 2), key(second, 2)]),
+        ("viewer:default", vec![1, 2], 1, vec![key(first, 1)]),
+        ("viewer:default/two", vec![1, 2], 9, vec![key(second, 1), key(second, 2)]),
+        ("partner:default", vec![1, 2], 9, vec![]),
+    ] {
+        let tasks = tasks.into_iter().map(TaskIndex).collect();
+        let found = world.reader(grant).runs().sleeping(&runs, &tasks, limit).await.unwrap();
+        assert_eq!(found.into_iter().map(|(key, _)| key).collect::<Vec<_>>(), expected, "{grant}");
+    }
+}
+
+#[tokio::test]
+async fn failures_are_read_of_the_tasks_that_are_named_without_details_and_long_ends() {
+    let world = World::new().await;
+    let id = example(&world.store, 1).await;
+    let long = |text: &str| Failure {
+        detail: Some("d".repeat(10_000).into()),
+        ..Failure::permanent(text.repeat(3_000))
+    };
+    step(&world.store, id, |changes| {
+        changes.tasks[0].failure = Some(long("é\0"));
+        changes.tasks[1].failure = Some(long("\\"));
+        changes.tasks[2].failure = Some(Failure::transient("short"));
+    })
+    .await
+    .unwrap();
+    let run = world.reader("viewer:default").run(id).await.unwrap();
+    assert!(run.outline().await.unwrap().iter().all(|task| task.failure.is_none()), "an outline has none");
+    let found = run.failures(&[TaskIndex(0), TaskIndex(1), TaskIndex(7)]).await.unwrap();
+    assert_eq!(found.keys().map(|task| task.0).collect::<Vec<_>>(), [0, 1]);
+    for (failure, begins) in found.values().zip(["é é é", "\\\\"]) {
+        let Failure { message, detail, .. } = failure;
+        assert!(message.starts_with(begins) && message.ends_with('…'), "{message}");
+        assert!(message.chars().count() <= 2_001 && detail.is_none(), "{message}");
+    }
+    let found = run.failures(&[TaskIndex(2)]).await.unwrap();
+    assert_eq!(found[&TaskIndex(2)], Failure::transient("short"));
 }

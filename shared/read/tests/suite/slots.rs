@@ -17,7 +17,7 @@ fn light() -> Limit {
 }
 
 fn tasks(contenders: Vec<Contender>) -> Vec<(String, u32)> {
-    contenders.into_iter().map(|contender| (contender.workflow, contender.task.index.0)).collect()
+    contenders.into_iter().map(|contender| (contender.workflow, contender.task.0)).collect()
 }
 
 #[tokio::test]
@@ -32,15 +32,15 @@ async fn holders_and_waiters_of_a_limit_are_listed_as_far_as_the_grants_cover() 
         ("viewer:default/orders", vec![], vec![of("orders", 0), of("orders", 1)]),
     ] {
         let reader = world.reader(grant);
-        assert_eq!(tasks(reader.slots().holders(Read, 9).await.unwrap()), holders, "{grant}");
+        assert_eq!(tasks(reader.slots().holders(Read, 9, 9).await.unwrap()), holders, "{grant}");
         let found = reader.slots().waiters(&dock(TenantId::DEFAULT), 9).await.unwrap();
         assert_eq!(tasks(found), waiters, "{grant}");
     }
     let worker = world.reader("worker:default");
-    assert_eq!(tasks(worker.slots().holders(Work, 9).await.unwrap()), [of("etl", 0)]);
+    assert_eq!(tasks(worker.slots().holders(Work, 9, 9).await.unwrap()), [of("etl", 0)]);
     assert!(is_forbidden(worker.slots().waiters(&dock(TenantId::DEFAULT), 9).await));
     assert_eq!(
-        tasks(world.reader("viewer:default").slots().holders(Read, 0).await.unwrap()),
+        tasks(world.reader("viewer:default").slots().holders(Read, 0, 9).await.unwrap()),
         [],
         "of no run"
     );
@@ -83,11 +83,36 @@ async fn fairness_groups_have_a_name_only_for_those_who_may_know_it() {
     world.start(TenantId::DEFAULT, "etl", 1).await;
     world.start(world.other, "etl", 2).await;
     for (grant, named) in [("viewer:default", false), ("viewer:*", true)] {
-        let groups = world.reader(grant).slots().fairness_groups(&light()).await.unwrap();
+        let groups = world.reader(grant).slots().fairness_groups(&light()).await.unwrap().shown;
         let shown: Vec<_> =
             groups.iter().map(|group| (group.tenant.as_deref(), group.own, group.weight.tenant)).collect();
         assert_eq!(shown, [(Some("default"), true, 1), (named.then_some("other"), false, 7)], "{grant}");
         assert_eq!(groups.iter().map(|group| group.waiting).sum::<u32>(), 3);
     }
     assert!(is_forbidden(world.reader("viewer:default/etl").slots().fairness_groups(&light()).await));
+}
+
+#[tokio::test]
+async fn of_many_fairness_groups_those_that_wait_and_the_latest_are_listed_and_all_are_counted() {
+    let world = World::new().await;
+    world.runtime.slots().resize(&light(), Some(1)).await.unwrap();
+    world.start(TenantId::DEFAULT, "etl", 1).await;
+    for number in 0..120 {
+        world.store.tenant(&format!("tenant-{number}"), model::Instant::UNIX_EPOCH).await.unwrap();
+    }
+    sqlx::query(
+        "insert into fairness_groups (lim, tenant, position, received, pace)
+         select limits.id, tenants.id, 0, 10, array[tenants.id, 1, 0]
+           from limits, tenants where limits.kind = 'queue' and limits.name = 'light' and tenants.name like 'tenant-%'",
+    )
+    .execute(world.store.pool())
+    .await
+    .unwrap();
+    let groups = world.reader("viewer:*").slots().fairness_groups(&light()).await.unwrap();
+    let names: Vec<&str> = groups.shown.iter().filter_map(|group| group.tenant.as_deref()).collect();
+    assert_eq!((names.len(), groups.received, groups.turns), (100, 1_200, 1.0), "only one of them waits");
+    assert!(
+        names.contains(&"default") && names.contains(&"tenant-119") && !names.contains(&"tenant-0"),
+        "{names:?}"
+    );
 }

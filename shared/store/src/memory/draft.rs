@@ -18,6 +18,7 @@ use super::outbox;
 use super::shares::{ShareKey, ShareRow, Waiter};
 use super::tables::{RunRow, Tables, TimerKey};
 use super::triggers::{self, TriggerEvents, TriggerRow};
+use crate::outputs::{Outputs, only};
 use crate::{Context, Created, Error, Facts, NewRunRecord, Result, Unsent, normal};
 
 /// The rows that a transaction has written.
@@ -77,13 +78,19 @@ impl Draft {
     }
 
     /// The data for rendering templates, as the transaction sees it.
-    pub(super) fn context(&self, tables: &Tables, run: RunId, tasks: &[TaskIndex]) -> Option<Context> {
-        let facts = self.new_runs.get(&run).or_else(|| tables.runs.get(&run).map(|row| &row.facts))?;
+    pub(super) fn context(
+        &self,
+        tables: &Tables,
+        run: RunId,
+        tasks: &[TaskIndex],
+    ) -> Result<Option<Context>> {
+        let facts = self.new_runs.get(&run).or_else(|| tables.runs.get(&run).map(|row| &row.facts));
+        let Some(facts) = facts else { return Ok(None) };
         let mut outputs = tables.outputs(run, tasks);
         outputs.retain(|task, _| !self.withdrawn.contains(&TaskKey { run, task: *task }));
         let written = self.outputs.iter().filter(|(key, _)| key.run == run && tasks.contains(&key.task));
         outputs.extend(written.map(|(key, output)| (key.task, output.clone())));
-        Some(Context { facts: facts.clone(), outputs })
+        Ok(Some(Context { facts: facts.clone(), outputs: Outputs::gather(outputs)? }))
     }
 
     pub(super) fn items(
@@ -105,12 +112,14 @@ impl Draft {
         run: RunId,
         first: TaskIndex,
         count: u32,
-    ) -> BTreeMap<TaskIndex, Value> {
+        field: Option<&str>,
+    ) -> Result<BTreeMap<TaskIndex, Value>> {
         let keys =
             (first.0..first.0.saturating_add(count)).map(|index| TaskKey { run, task: TaskIndex(index) });
         let succeeded =
             |key: &TaskKey| self.task(tables, *key).is_some_and(|task| task.state == TaskState::Succeeded);
-        keys.filter(succeeded).map(|key| (key.task, self.output(tables, key))).collect()
+        let output = |key: TaskKey| (key.task, only(field, self.output(tables, key)));
+        Outputs::gather(keys.filter(succeeded).map(output))
     }
 
     pub(super) fn signal(&self, tables: &Tables, run: RunId, name: &str) -> Option<Value> {

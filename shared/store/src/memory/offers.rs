@@ -157,6 +157,15 @@ impl Offers for Memory {
         Ok(reserved)
     }
 
+    async fn unreserve_offers(&self, attempts: &[(TaskKey, u32)]) -> Result<()> {
+        let mut tables = self.shared.tables();
+        for (key, attempt) in attempts {
+            let row = tables.offers.get_mut(key).filter(|row| row.offer.attempt == *attempt);
+            row.into_iter().for_each(|row| row.reserved_until = None);
+        }
+        Ok(())
+    }
+
     async fn listen_for_offers(&self) -> Result<Box<dyn OfferFeed>> {
         Ok(Box::new(Listener(self.shared.tables().new_offers.0.subscribe())))
     }

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::Memory;
 use super::tables::{RunRow, Tables};
+use crate::outputs::Outputs;
 use crate::{Result, RunFilter, RunRecord, Runs, Starter, TaskRecord, chunks};
 
 #[async_trait]
@@ -46,7 +47,7 @@ impl Runs for Memory {
     }
 
     async fn outputs(&self, run: RunId, tasks: &[TaskIndex]) -> Result<BTreeMap<TaskIndex, Value>> {
-        Ok(self.shared.tables().outputs(run, tasks))
+        Outputs::gather(self.shared.tables().outputs(run, tasks))
     }
 
     async fn events(&self, run: RunId, from: i64, limit: u32) -> Result<Vec<(i64, Event)>> {

@@ -81,7 +81,7 @@ impl Transaction for MemoryTransaction {
     }
 
     async fn context(&mut self, run: RunId, tasks: &[TaskIndex]) -> Result<Option<Context>> {
-        Ok(self.draft.context(&self.shared.tables(), run, tasks))
+        self.draft.context(&self.shared.tables(), run, tasks)
     }
 
     async fn items(&mut self, run: RunId, children: &[TaskIndex]) -> Result<BTreeMap<TaskIndex, Value>> {
@@ -93,8 +93,9 @@ impl Transaction for MemoryTransaction {
         run: RunId,
         first: TaskIndex,
         count: u32,
+        field: Option<&str>,
     ) -> Result<BTreeMap<TaskIndex, Value>> {
-        Ok(self.draft.delivered(&self.shared.tables(), run, first, count))
+        self.draft.delivered(&self.shared.tables(), run, first, count, field)
     }
 
     async fn share(&mut self, ask: &ShareAsk) -> Result<Share> {

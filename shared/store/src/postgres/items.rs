@@ -2,14 +2,17 @@
 
 use std::collections::BTreeMap;
 
+use futures::TryStreamExt;
 use model::{Changes, RunId, TaskIndex};
 use serde_json::Value;
 use sqlx::types::Json;
 use sqlx::{PgConnection, Row};
 
+use super::bounded::size;
 use super::rows::{self, column, int, json};
 use super::saves::gather;
 use crate::Result;
+use crate::outputs::{Outputs, only};
 
 pub(super) async fn find(
     connection: &mut PgConnection,
@@ -33,15 +36,21 @@ pub(super) async fn delivered(
     run: RunId,
     first: TaskIndex,
     count: u32,
+    field: Option<&str>,
 ) -> Result<BTreeMap<TaskIndex, Value>> {
-    let found = sqlx::query(include_str!("../../queries/read_delivered.sql"))
+    let mut found = sqlx::query(include_str!("../../queries/read_delivered.sql"))
         .bind(run.0)
         .bind(i64::from(first.0))
         .bind(i64::from(first.0) + i64::from(count))
-        .fetch_all(connection)
-        .await?;
-    let output = |row| Ok((TaskIndex(rows::number(row, "idx")?), rows::output(row)?.unwrap_or_default()));
-    found.iter().map(output).collect()
+        .fetch(connection);
+    let mut outputs = Outputs::default();
+    while let Some(row) = found.try_next().await? {
+        let task = TaskIndex(rows::number(&row, "idx")?);
+        let output = only(field, rows::output(&row)?.unwrap_or_default());
+        let bytes = field.map_or_else(|| size(&row), |_| output.to_string().len());
+        outputs.add(task, output, bytes)?;
+    }
+    Ok(outputs.into_all())
 }
 
 pub(super) async fn insert(connection: &mut PgConnection, changes: &[Changes]) -> Result<()> {

@@ -69,6 +69,20 @@ impl Offers for Postgres {
         found.iter().map(offered).collect()
     }
 
+    async fn unreserve_offers(&self, attempts: &[(TaskKey, u32)]) -> Result<()> {
+        sqlx::query(
+            "update offers set reserved_until = null
+               from unnest($1::uuid[], $2::int[], $3::int[]) as given (run, idx, attempt)
+              where offers.run = given.run and offers.idx = given.idx and offers.attempt = given.attempt",
+        )
+        .bind(column(attempts, |(key, _)| key.run.0))
+        .bind(column(attempts, |(key, _)| int(key.task.0)))
+        .bind(column(attempts, |(_, attempt)| int(*attempt)))
+        .execute(&self.pool)
+        .await?;
+        Ok(())
+    }
+
     async fn listen_for_offers(&self) -> Result<Box<dyn OfferFeed>> {
         let mut listener = PgListener::connect_with(&self.pool).await?;
         listener.listen(CHANNEL).await?;

@@ -294,7 +294,8 @@ pub fn run_state(row: &PgRow) -> Result<RunState> {
     RunState::named(name).ok_or_else(|| unknown("run state", name))
 }
 
-fn task_state(row: &PgRow) -> Result<TaskState> {
+/// The state of a task.
+pub fn task_state(row: &PgRow) -> Result<TaskState> {
     let name = row.try_get("state")?;
     TaskState::named(name).ok_or_else(|| unknown("task state", name))
 }

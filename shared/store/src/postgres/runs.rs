@@ -15,7 +15,10 @@ use super::rows::int;
 use super::statements::{FIND_RUNS, LIST_RUNS, LIST_RUNS_BY_ID};
 use super::{Postgres, bounded, rows};
 use crate::chunks::Numbered;
-use crate::{Bounded, Facts, ListedRun, ListedTask, Result, RunFilter, RunRecord, Runs, TaskRecord, normal};
+use crate::{
+    Bounded, Error, Facts, ListedRun, ListedTask, MAX_OUTPUTS, Result, RunFilter, RunRecord, Runs,
+    TaskRecord, normal,
+};
 
 #[async_trait]
 impl Runs for Postgres {
@@ -198,7 +201,8 @@ pub(super) async fn facts(executor: impl PgExecutor<'_>, run: RunId) -> Result<O
     found.as_ref().map(rows::facts).transpose()
 }
 
-/// The outputs of the named tasks, of those that have one.
+/// The outputs of the named tasks, of those that have one. One statement measures and reads them: of outputs that are too large
+/// together, the database sends none.
 pub async fn outputs(
     executor: impl PgExecutor<'_>,
     run: RunId,
@@ -207,11 +211,15 @@ pub async fn outputs(
     if tasks.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let found = sqlx::query("select idx, output from outputs where run = $1 and idx = any($2)")
+    let mut found = sqlx::query(include_str!("../../queries/read_outputs.sql"))
         .bind(run.0)
         .bind(rows::column(tasks, |task| rows::int(task.0)))
-        .fetch_all(executor)
-        .await?;
-    let output = |row| Ok((TaskIndex(rows::number(row, "idx")?), row.try_get::<Json<_>, _>("output")?.0));
-    found.iter().map(output).collect()
+        .bind(MAX_OUTPUTS as i64)
+        .fetch(executor);
+    let mut outputs = BTreeMap::new();
+    while let Some(row) = found.try_next().await? {
+        let output = rows::output(&row)?.ok_or(Error::TooLarge)?;
+        outputs.insert(TaskIndex(rows::number(&row, "idx")?), output);
+    }
+    Ok(outputs)
 }

@@ -52,7 +52,8 @@ impl PostgresTransaction {
     }
 
     pub(super) fn note<T>(&mut self, result: Result<T>) -> Result<T> {
-        self.broken |= result.is_err();
+        // The database refused nothing that is only too large.
+        self.broken |= result.as_ref().is_err_and(|error| !matches!(error, Error::TooLarge));
         result
     }
 }
@@ -102,8 +103,9 @@ impl Transaction for PostgresTransaction {
         run: RunId,
         first: TaskIndex,
         count: u32,
+        field: Option<&str>,
     ) -> Result<BTreeMap<TaskIndex, Value>> {
-        let found = items::delivered(&mut self.transaction, run, first, count).await;
+        let found = items::delivered(&mut self.transaction, run, first, count, field).await;
         self.note(found)
     }
 

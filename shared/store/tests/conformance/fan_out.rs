@@ -166,12 +166,34 @@ pub(crate) async fn outputs_of_children_are_read_by_child(store: Subject) {
     ];
     end(&store, id, &ends).await.unwrap();
     let mut unit = store.begin().await.unwrap();
-    let all = unit.delivered(id, TaskIndex(3), 4).await.unwrap();
+    let all = unit.delivered(id, TaskIndex(3), 4, None).await.unwrap();
     let expected = [(3, json!("first")), (5, Value::Null), (6, json!("last"))];
     assert_eq!(all, expected.map(|(child, output)| (TaskIndex(child), output)).into());
-    assert_eq!(unit.delivered(id, TaskIndex(3), 2).await.unwrap(), [(TaskIndex(3), json!("first"))].into());
-    assert!(unit.delivered(id, TaskIndex(3), 0).await.unwrap().is_empty());
-    assert!(unit.delivered(id, TaskIndex(7), 9).await.unwrap().is_empty());
+    assert_eq!(
+        unit.delivered(id, TaskIndex(3), 2, None).await.unwrap(),
+        [(TaskIndex(3), json!("first"))].into()
+    );
+    assert!(unit.delivered(id, TaskIndex(3), 0, None).await.unwrap().is_empty());
+    assert!(unit.delivered(id, TaskIndex(7), 9, None).await.unwrap().is_empty());
+}
+
+pub(crate) async fn of_the_outputs_of_children_the_field_that_is_asked_for_is_read(store: Subject) {
+    let id = grown(&store).await;
+    let large = "x".repeat(9_000_000);
+    let ends = [
+        (3, TaskState::Succeeded, Some(json!({"count": 1, "rows": large}))),
+        (4, TaskState::Succeeded, Some(json!({"count": 2, "rows": large}))),
+        (5, TaskState::Succeeded, Some(json!(["no field"]))),
+    ];
+    end(&store, id, &ends).await.unwrap();
+    let mut unit = store.begin().await.unwrap();
+    let counts = unit.delivered(id, TaskIndex(3), 4, Some("count")).await.unwrap();
+    let expected = [(3, json!({"count": 1})), (4, json!({"count": 2})), (5, json!(["no field"]))];
+    assert_eq!(counts, expected.map(|(child, output)| (TaskIndex(child), output)).into());
+    let whole = unit.delivered(id, TaskIndex(3), 4, None).await;
+    assert!(matches!(whole, Err(Error::TooLarge)), "{whole:?}");
+    assert_eq!(unit.delivered(id, TaskIndex(4), 2, None).await.unwrap().len(), 2, "one of them fits");
+    unit.commit().await.unwrap();
 }
 
 pub(crate) async fn a_unit_sees_what_it_has_delivered(store: Subject) {
@@ -183,7 +205,7 @@ pub(crate) async fn a_unit_sees_what_it_has_delivered(store: Subject) {
     last.tasks[0].finished_at = Some(at(2));
     last.outputs = vec![(TaskIndex(6), json!(6))];
     unit.save(&[last]).await.unwrap();
-    assert_eq!(unit.delivered(id, TaskIndex(3), 4).await.unwrap(), [(TaskIndex(6), json!(6))].into());
+    assert_eq!(unit.delivered(id, TaskIndex(3), 4, None).await.unwrap(), [(TaskIndex(6), json!(6))].into());
 }
 
 /// The changes are refused, and nothing of them is written.

@@ -126,6 +126,7 @@ claims! {
     operators {
         all_tasks_come_whether_they_ended_or_not
         an_output_that_is_withdrawn_is_gone_and_can_be_delivered_again
+        outputs_that_are_too_large_together_are_not_read
         children_that_were_removed_are_not_listed
         only_attempts_that_were_made_are_void
         a_finished_run_can_be_reopened
@@ -199,6 +200,7 @@ claims! {
         only_the_items_asked_for_are_returned
         an_item_comes_back_to_the_letter
         outputs_of_children_are_read_by_child
+        of_the_outputs_of_children_the_field_that_is_asked_for_is_read
         a_unit_sees_what_it_has_delivered
         a_child_is_created_once
         a_child_comes_after_its_fan_out
@@ -318,6 +320,7 @@ claims! {
         offers_of_other_tenants_and_queues_are_not_found
         each_group_is_listed_once_and_gives_its_first_offers
         an_offer_is_reserved_once_until_the_reservation_ends
+        a_reservation_can_end_early
         of_many_that_reserve_at_once_each_gets_other_offers
         new_offers_are_received_once_they_are_committed
         offers_are_forgotten_with_their_run

@@ -147,6 +147,17 @@ pub(crate) async fn an_offer_is_reserved_once_until_the_reservation_ends(store: 
     assert_eq!(reserve(11).await, [task(0), task(1)]);
 }
 
+pub(crate) async fn a_reservation_can_end_early(store: Subject) {
+    let id = example(&*store, 1).await;
+    make(&*store, id, vec![offer(0, 5), offer(1, 6), offer(2, 7)]).await;
+    let all = offered(&*store, 1).await;
+    assert_eq!(store.reserve_offers(&all, 3, at(1), at(10)).await.unwrap().len(), 3);
+    store.unreserve_offers(&[(key(id, 0), 1), (key(id, 1), 2), (key(id, 9), 1)]).await.unwrap();
+    assert_eq!(tasks(&*store, 2).await, [0], "not of another attempt, and not of one without an offer");
+    store.unreserve_offers(&[]).await.unwrap();
+    assert_eq!(store.reserve_offers(&all, 3, at(2), at(10)).await.unwrap().len(), 1);
+}
+
 pub(crate) async fn of_many_that_reserve_at_once_each_gets_other_offers(store: Subject) {
     let mut expected = Vec::new();
     for run in 1..=10 {

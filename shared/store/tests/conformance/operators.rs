@@ -4,7 +4,7 @@ use model::change::Recheck;
 use model::task::Tally;
 use model::{Changes, Child, Fan, RunState, Task, TaskIndex, TaskState};
 use serde_json::json;
-use store::{Error, Share, ShareAsk};
+use store::{Error, MAX_OUTPUTS, Share, ShareAsk};
 
 use crate::Subject;
 use crate::example::{TENANT, at, changes, example, key, run, step};
@@ -46,6 +46,25 @@ pub(crate) async fn an_output_that_is_withdrawn_is_gone_and_can_be_delivered_aga
     };
     step(&*store, id, at_once).await.unwrap();
     assert_eq!(outputs().await, [(TaskIndex(0), json!(3)), (TaskIndex(1), json!(4))].into());
+}
+
+pub(crate) async fn outputs_that_are_too_large_together_are_not_read(store: Subject) {
+    let id = example(&*store, 1).await;
+    let each = "x".repeat(MAX_OUTPUTS / 2 - 10);
+    let all = [TaskIndex(0), TaskIndex(1), TaskIndex(2)];
+    step(&*store, id, |changes| changes.outputs = all.map(|task| (task, json!(each))).to_vec())
+        .await
+        .unwrap();
+    assert_eq!(store.outputs(id, &all[1..]).await.unwrap().len(), 2);
+    let read = store.outputs(id, &all).await;
+    assert!(matches!(read, Err(Error::TooLarge)), "{:?}", read.map(|found| found.len()));
+    let mut unit = store.begin().await.unwrap();
+    let run = unit.lock(&[id]).await.unwrap().remove(0);
+    assert!(matches!(unit.context(id, &all).await, Err(Error::TooLarge)));
+    let found = unit.context(id, &all[..2]).await.unwrap().unwrap();
+    assert_eq!(found.outputs.len(), 2, "the transaction goes on");
+    unit.save(&[changes(run)]).await.unwrap();
+    unit.commit().await.unwrap();
 }
 
 pub(crate) async fn children_that_were_removed_are_not_listed(store: Subject) {

@@ -89,6 +89,11 @@ impl WorkersPage {
         self.shell.post(format!("/operations/workers/{}/{action}", worker.id))
     }
 
+    /// How many attempts a worker holds that the page does not show.
+    fn more(&self, worker: &WorkerView) -> Option<i64> {
+        Some(worker.holding - worker.attempts.len() as i64).filter(|more| *more > 0)
+    }
+
     fn labels(&self, worker: &WorkerView) -> String {
         let each = worker.labels.iter().map(|(name, value)| format!("{name}={value}"));
         each.collect::<Vec<_>>().join(", ")

@@ -8,7 +8,7 @@ use super::Growing;
 
 /// What the process may hold at any time, in bytes, with everything that the test itself needs: about 150 MiB. Written out, each
 /// body comes to more than a gigabyte.
-const MAX_MEMORY: u64 = 512 << 20;
+const MAX_MEMORY: u64 = 256 << 20;
 /// The size of what is shared, in bytes, and how often it is used: together gigabytes.
 const SHARED: usize = 400_000;
 const USES: usize = 8_000;

@@ -34,6 +34,8 @@ const BEGINNING: &str = "1:1:";
 pub(super) struct Counters {
     stopped: AtomicBool,
     listeners: watch::Sender<u64>,
+    disconnected: AtomicU64,
+    gaps: AtomicU64,
     pub(super) slow_clients: AtomicU64,
     rejected: AtomicU64,
     believed: AtomicU64,
@@ -67,6 +69,10 @@ pub(super) struct Seen {
     pub(super) seconds: f64,
     /// Listeners that received something.
     pub(super) listeners: u64,
+    /// Listeners whose connections the server has not closed.
+    pub(super) connected: u64,
+    /// How often a listener was sent that it missed events.
+    pub(super) gaps: u64,
     /// Connections that slow clients opened; the server closes them.
     pub(super) slow_clients: u64,
     pub(super) rejected: u64,
@@ -86,6 +92,8 @@ pub(super) struct Strangers {
     counters: Arc<Counters>,
     tasks: JoinSet<()>,
     arrived: Instant,
+    /// The number of listeners that were connected.
+    listening: u64,
 }
 
 impl Strangers {
@@ -108,7 +116,7 @@ impl Strangers {
             tasks.spawn(forge(client.clone(), server.clone(), Forger::new(number), counters.clone()));
             tasks.spawn(resume(client.clone(), server.clone(), counters.clone()));
         }
-        Ok(Self { counters, tasks, arrived: Instant::now() })
+        Ok(Self { counters, tasks, arrived: Instant::now(), listening: size.listeners as u64 })
     }
 
     /// Waits until this many listeners have received something. Those that take too long are missing in the figures.
@@ -126,6 +134,8 @@ impl Strangers {
         let seen = Seen {
             seconds,
             listeners: *self.counters.listeners.borrow(),
+            connected: self.listening - count(&self.counters.disconnected),
+            gaps: count(&self.counters.gaps),
             slow_clients: count(&self.counters.slow_clients),
             rejected: count(&self.counters.rejected),
             believed: count(&self.counters.believed),
@@ -160,11 +170,34 @@ async fn listen(client: &Client, server: &Server, last: Option<&str>) -> reqwest
 
 /// Reads a stream of events until it ends.
 async fn follow(mut stream: reqwest::Response, counters: Arc<Counters>) {
-    let mut has_received = false;
-    while let Ok(Some(_)) = stream.chunk().await {
+    let (mut has_received, mut gaps) = (false, Gaps::default());
+    while let Ok(Some(part)) = stream.chunk().await {
+        counters.gaps.fetch_add(gaps.count(&part), Ordering::Relaxed);
         if !std::mem::replace(&mut has_received, true) {
             counters.listeners.send_modify(|listeners| *listeners += 1);
         }
+    }
+    counters.disconnected.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Counts the gaps in a stream of events, which comes in parts.
+#[derive(Default)]
+struct Gaps {
+    /// The beginning of a line whose end has not come.
+    line: Vec<u8>,
+}
+
+impl Gaps {
+    fn count(&mut self, part: &[u8]) -> u64 {
+        let mut gaps = 0;
+        for byte in part {
+            match byte {
+                b'\n' => gaps += u64::from(std::mem::take(&mut self.line) == b"event: gap"),
+                _ if self.line.len() < 16 => self.line.push(*byte),
+                _ => {}
+            }
+        }
+        gaps
     }
 }
 
@@ -215,6 +248,20 @@ async fn resume(client: Client, server: Server, counters: Arc<Counters>) {
         counters.count(&response, &counters.resumed);
         if let Ok(mut stream) = response {
             let _ = stream.chunk().await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gap_is_counted_once_however_the_stream_is_split() {
+        let stream = b"event: task\ndata: {\"text\": \"event: gap\"}\n\nevent: gap\ndata: {}\n\nevent: gap and more\n\n";
+        for size in [1, 7, stream.len()] {
+            let mut gaps = Gaps::default();
+            assert_eq!(stream.chunks(size).map(|part| gaps.count(part)).sum::<u64>(), 1, "{size}");
         }
     }
 }

@@ -125,7 +125,7 @@ fn due(schedules: &[ScheduleView]) -> Vec<(Instant, String, String)> {
 
 /// The approvals of a graph.
 fn approvals(graph: &Graph) -> impl Iterator<Item = TaskIndex> {
-    graph.indices().filter(|task| graph.spec(*task).kind == TaskKind::Approval)
+    graph.indices().filter(move |task| graph.spec(*task).kind == TaskKind::Approval)
 }
 
 /// Who is waited for: approvals among the newest unfinished runs that have one in their graph.

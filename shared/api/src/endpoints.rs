@@ -22,7 +22,7 @@ use axum::middleware::from_fn_with_state;
 use axum::routing::{MethodFilter, MethodRouter, on};
 
 use crate::openapi::{Described, Operation, Schemas};
-use crate::{Api, access::guard, mutation, request};
+use crate::{Api, access::guard, mutation};
 
 /// Where a permission is required.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

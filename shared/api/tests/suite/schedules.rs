@@ -1,6 +1,6 @@
 //! Schedules and backfills.
 
-use axum::http::StatusCode;
+use axum::http::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::world::{World, now};

@@ -211,8 +211,9 @@ async fn streams_below_the_limit_leave_a_connection_for_every_other_request() {
     for _ in 0..10 {
         let mut socket = TcpStream::connect(server.address).await.unwrap();
         socket.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
-        let status = socket.read_exact(&mut [0; 12]);
-        within_deadline("a request is served beside streams", status).await.unwrap();
+        let mut status = [0; 12];
+        let served = socket.read_exact(&mut status);
+        within_deadline("a request is served beside streams", served).await.unwrap();
         idle.push(socket);
     }
     for socket in &mut streams {

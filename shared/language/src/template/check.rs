@@ -64,7 +64,7 @@ fn check_computed(
     report: &mut Report<'_>,
 ) {
     let Data::Map(variables) = &env.data else { return };
-    for (key, value) in variables.iter().filter(|(key, _)| computed.contains(&key.name)) {
+    for (_, value) in variables.iter().filter(|(key, _)| computed.contains(&key.name)) {
         if text_of(value).is_some_and(|text| is_text(text, names)) {
             let refusal = shell::Refusal::Computed;
             report.add(&value.at, refusal.message(), Some(refusal.hint().to_owned()));

@@ -150,7 +150,7 @@ async fn tenants_are_listed_as_far_as_the_grants_reach() {
 #[tokio::test]
 async fn of_a_worker_that_holds_many_attempts_a_hundred_are_listed_and_all_are_counted() {
     let world = World::new().await;
-    let store = &world.store;
+    let store = world.postgres();
     for by in [1, 2] {
         let heartbeat = Heartbeat { worker: worker(by), facts: Some(facts("a")), at: at(10) };
         store.beat(&heartbeat).await.unwrap();
@@ -183,7 +183,7 @@ async fn a_page_of_workers_with_much_to_say_ends_early_and_leads_on() {
     };
     for by in 1..=90 {
         let facts = Some(WorkerFacts { remote: Some(remote.clone()), ..facts("a") });
-        world.store.beat(&Heartbeat { worker: worker(by), facts, at: at(10) }).await.unwrap();
+        world.postgres().beat(&Heartbeat { worker: worker(by), facts, at: at(10) }).await.unwrap();
     }
     let workers = world.reader("viewer:*").workers(Read).unwrap();
     let first = workers.list(at(0), None, 100).await.unwrap();

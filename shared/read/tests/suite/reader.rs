@@ -111,12 +111,12 @@ async fn the_tasks_that_sleep_are_found_in_the_runs_that_the_caller_may_read() {
 #[tokio::test]
 async fn failures_are_read_of_the_tasks_that_are_named_without_details_and_long_ends() {
     let world = World::new().await;
-    let id = example(&world.store, 1).await;
+    let id = example(world.postgres(), 1).await;
     let long = |text: &str| Failure {
         detail: Some("d".repeat(10_000).into()),
         ..Failure::permanent(text.repeat(3_000))
     };
-    step(&world.store, id, |changes| {
+    step(world.postgres(), id, |changes| {
         changes.tasks[0].failure = Some(long("é\0"));
         changes.tasks[1].failure = Some(long("\\"));
         changes.tasks[2].failure = Some(Failure::transient("short"));

@@ -3,7 +3,7 @@
 use auth::Permission::{Read, Work};
 use model::{Limit, TenantId};
 use read::Contender;
-use store::Slots;
+use store::{Slots, Tenants};
 
 use crate::reader::is_forbidden;
 use crate::world::World;
@@ -98,14 +98,14 @@ async fn of_many_fairness_groups_those_that_wait_and_the_latest_are_listed_and_a
     world.runtime.slots().resize(&light(), Some(1)).await.unwrap();
     world.start(TenantId::DEFAULT, "etl", 1).await;
     for number in 0..120 {
-        world.store.tenant(&format!("tenant-{number}"), model::Instant::UNIX_EPOCH).await.unwrap();
+        world.postgres().tenant(&format!("tenant-{number}"), model::Instant::UNIX_EPOCH).await.unwrap();
     }
     sqlx::query(
         "insert into fairness_groups (lim, tenant, position, received, pace)
          select limits.id, tenants.id, 0, 10, array[tenants.id, 1, 0]
            from limits, tenants where limits.kind = 'queue' and limits.name = 'light' and tenants.name like 'tenant-%'",
     )
-    .execute(world.store.pool())
+    .execute(world.postgres().pool())
     .await
     .unwrap();
     let groups = world.reader("viewer:*").slots().fairness_groups(&light()).await.unwrap();

@@ -51,7 +51,7 @@ async fn a_connection_that_the_server_closed_is_replaced() {
     store.ping().await.unwrap();
 
     let mut operator = PgConnection::connect(&database.url).await.unwrap();
-    let close = "select pg_terminate_backend(pid) from pg_stat_activity
+    let close = "select pg_terminate_backend(pid, 300000) from pg_stat_activity
                   where application_name = 'ebbflow' and datname = current_database()";
     sqlx::query(close).execute(&mut operator).await.unwrap();
     assert!(matches!(store.ping().await, Err(Error::Unavailable(_))));

@@ -149,7 +149,8 @@ async fn ten_times_the_load_loses_no_run_and_delays_another_tenant_by_at_most_on
     // Every tenant gets a slot in each round, so a task waits at most for the tasks that hold one when it is queued.
     let overtaking: Vec<i64> =
         sqlx::query_scalar(OVERTAKING).bind(quiet.0).fetch_all(&mut observer).await.unwrap();
-    assert_eq!(overtaking.len(), 2, "both of its tasks waited");
+    // The second has no row if it is granted a slot in the transaction that queues it.
+    assert!((1..=2).contains(&overtaking.len()), "its first task waited: {overtaking:?}");
     assert!(
         overtaking.iter().all(|tasks| *tasks <= SLOTS.into()),
         "{overtaking:?} tasks of the burst overtook"

@@ -95,7 +95,8 @@ pub(super) fn exceeded(excess: Excess, resources: &Resources) -> Failure {
 /// A number of bytes as people write it: in the largest unit that needs no fraction.
 fn size(bytes: u64) -> String {
     let units = [(30, "Gi"), (20, "Mi"), (10, "Ki"), (0, "")];
-    let (shift, unit) = units.into_iter().find(|(shift, _)| bytes % (1 << shift) == 0).unwrap_or((0, ""));
+    let (shift, unit) =
+        units.into_iter().find(|(shift, _)| bytes.is_multiple_of(1 << shift)).unwrap_or((0, ""));
     format!("{}{unit}", bytes >> shift)
 }
 

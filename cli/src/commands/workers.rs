@@ -118,7 +118,7 @@ mod tests {
         let mut worker = json!({
             "id": "00000000-0000-0000-0000-000000000007", "function": "remote", "state": "idle",
             "started_at": "2027-01-15T08:00:00Z", "heartbeat_at": "2027-01-15T08:00:00Z",
-            "attempts": [], "labels": {}, "breakers": [],
+            "attempts": [], "holding": 0, "labels": {}, "breakers": [],
         });
         worker.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         serde_json::from_value(worker).unwrap()
@@ -131,13 +131,14 @@ mod tests {
             "labels": {"gpu": true, "memory_gb": 80}, "tasks_done": 12,
             "usage": {"cpu": 0.254, "memory": 0.5, "disk": 0.96},
             "attempts": [{"run": "018f0000-0000-7000-8000-000000000001", "task": "cut", "attempt": 2, "link": "/x"}],
+            "holding": 3,
         }));
         let shown = table(&[busy, worker(json!({}))], Palette { on: false });
         let rows: Vec<Vec<&str>> = shown.lines().map(|line| cells(line).collect()).collect();
         let head = "WORKER STATE QUEUE SLOTS LABELS HOST VERSION CPU MEMORY DISK DONE".split(' ');
         assert_eq!(rows[0], head.chain(["LAST SEEN", "ATTEMPTS"]).collect::<Vec<_>>());
         let named = "gpu-1 (00000000-0000-0000-0000-000000000007)";
-        let run = "cut of 018f0000-0000-7000-8000-000000000001 (attempt 2)";
+        let run = "cut of 018f0000-0000-7000-8000-000000000001 (attempt 2), 2 more";
         let (labels, seen) = ("gpu=true memory_gb=80", output::time(seen_at()));
         let expected = [
             named,

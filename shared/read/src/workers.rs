@@ -101,7 +101,7 @@ impl Workers {
             .bind(after.map(|worker| worker.0))
             .bind(listing::rows(limit))
             .bind(now - DEAD_WORKER_TTL);
-        let found = self.fetch(query).await?.try_map(|row| Ok(worker(&row)?))?;
+        let found = self.fetch(query).await?.try_map(|row| worker(&row))?;
         let mut page = Listing::bounded(found, limit, |worker: &WorkerRecord| worker.id);
         self.add_held(&mut page.items).await?;
         Ok(page)

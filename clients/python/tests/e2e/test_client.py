@@ -73,8 +73,9 @@ def test_a_failed_run_says_why_and_can_be_retried(client: Client) -> None:
         run.raise_for_state()
     task = client.task(run, "bad")
     assert task.error is not None and task.error.message == "it broke"
-    assert not client.retry(run, "once more").has_ended
+    client.retry(run, "once more")
     assert client.wait(run).state == "failed"
+    assert [attempt.number for attempt in client.attempts(run, "bad")] == [1, 2]
 
 
 def test_waiting_has_a_timeout(client: Client) -> None:

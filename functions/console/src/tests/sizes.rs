@@ -113,7 +113,9 @@ async fn a_long_log_is_sent_in_parts_and_shown_in_part() {
 #[tokio::test]
 async fn what_is_no_form_is_refused_in_our_words() {
     let (api, run, _world) = console().await;
-    for (kind, form) in [("text/plain", "a=b"), ("application/x-www-form-urlencoded", "a=%FF%zz&\u{0}")] {
+    for (kind, form) in
+        [("text/plain", "a=b"), ("application/x-www-form-urlencoded", "reason=%FF%zz&reason=\u{0}")]
+    {
         let request = Request::post(format!("/runs/{run}/retry"))
             .header("host", "localhost")
             .header("origin", "http://localhost")

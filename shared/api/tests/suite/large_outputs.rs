@@ -8,8 +8,9 @@ use serde_json::{Map, Value, json};
 
 use crate::world::World;
 
-/// Together, their outputs are more than is read at once.
-const LARGE: usize = 17;
+/// Together, their outputs are more than is read at once, even without that of the task that ends last, which is not read
+/// where it is written.
+const LARGE: usize = 18;
 
 /// A workflow of large outputs, and of tasks that use one or all of them.
 fn workflow() -> String {

@@ -343,8 +343,8 @@ async fn a_release_is_repeated_by_what_was_recorded_and_not_by_its_sentence() {
 #[tokio::test]
 async fn a_lease_of_large_attempts_ends_early_and_the_next_one_goes_on() {
     let world = World::new().await;
-    let inputs = "inputs: {text: {type: string}}\n";
-    register(&world, &remote("far", "queue: remote").replace("tasks:", &format!("{inputs}tasks:"))).await;
+    let program = "{name: x, type: bash, queue: remote, config: {command: 'true'}}";
+    register(&world, &format!("name: far\ninputs: {{text: {{type: string}}}}\ntasks: [{program}]")).await;
     let text = "x".repeat(1_000_000);
     for _ in 0..9 {
         world.start_of("far", json!({ "text": text })).await;

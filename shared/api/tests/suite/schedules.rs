@@ -3,7 +3,7 @@
 use axum::http::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use crate::world::{World, now};
+use crate::world::{World, now, token};
 
 const TIMED: &str = "
 name: timed
@@ -129,9 +129,10 @@ async fn what_was_missed_is_shown_before_anyone_decides_about_it() {
 #[tokio::test]
 async fn a_backfill_is_started_once_for_its_key() {
     let world = timed().await;
+    let authorization = format!("Bearer {}", token("api", 48 * 3600));
     let send = async |to: &str| {
         let body = json!({"workflow": "timed", "schedule": "berlin", "from": "2026-12-01", "to": to});
-        let headers = [("idempotency-key", "december")];
+        let headers = [("idempotency-key", "december"), ("authorization", &authorization)];
         world.send(Method::POST, "/backfills", &headers, body.to_string()).await
     };
     let first = send("2026-12-31").await;
@@ -150,7 +151,8 @@ async fn a_backfill_is_started_once_for_its_key() {
     let later = send("2026-12-31").await;
     assert_eq!((later.status, &later.body["id"]), (StatusCode::OK, &first.body["id"]));
     assert_eq!(later.headers["idempotency-replayed"], "true");
-    assert_eq!(world.get("/backfills").await.body["items"].as_array().unwrap().len(), 1);
+    let listed = world.send(Method::GET, "/backfills", &[("authorization", &authorization)], "").await;
+    assert_eq!(listed.body["items"].as_array().unwrap().len(), 1);
 }
 
 #[tokio::test]

@@ -75,7 +75,7 @@ async fn an_assertion_for_another_service_by_another_issuer_or_of_yesterday_is_r
 async fn only_the_proxy_is_trusted_with_addresses_that_it_does_not_call_verified() {
     let proxy = Proxy::new();
     let identity = proxy.gate.identify(&HOUSE.sign(&claims_without("email_verified")), at(0)).await.unwrap();
-    assert_eq!((&*identity.name, identity.email), ("1234", None));
+    assert_eq!((&*identity.name, identity.email), ("issuer.test#1234", None));
     let forged = HOUSE.sign(&claims_with("iss", json!(IAP_ISSUER)));
     assert_eq!(proxy.gate.identify(&forged, at(0)).await, Err(Error::UnknownKey));
 }

@@ -57,6 +57,7 @@ pub(crate) const NOT_BY_SHAPE: [(&str, &[&str]); 8] = [
             "switch-conditions",
             "switch-outputs",
             "template-filters",
+            "computed-values",
             "evaluated-values",
             "template-in-program",
             "template-names",

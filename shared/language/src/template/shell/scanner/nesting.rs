@@ -86,7 +86,8 @@ impl Scanner<'_> {
         let is_whole = rest.starts_with("[@]") || rest.starts_with("[*]");
         let is_list = is_whole || rest.starts_with("@}") || rest.starts_with("*}");
         // A length, the keys of a list and the names that begin so are no values.
-        if !is_length && !(is_indirect && is_list) {
+        let is_no_value = is_length || is_indirect && is_list;
+        if !is_no_value {
             self.refer(name);
         }
         // Its value is a name, or is expanded like a prompt.

@@ -226,7 +226,8 @@ fn flags_take_settings_from_the_environment_only_by_these_names() {
         .flat_map(|path| {
             let name = path.strip_prefix(root()).unwrap().display().to_string();
             let text = fs::read_to_string(&path).unwrap();
-            let flags = text.split("env = \"").skip(1).filter_map(|rest| rest.split('"').next());
+            // `target_env` and the like name no variable.
+            let flags = text.split(" env = \"").skip(1).filter_map(|rest| rest.split('"').next());
             flags.map(|flag| (name.clone(), flag.to_owned())).collect::<Vec<_>>()
         })
         .collect();

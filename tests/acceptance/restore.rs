@@ -40,7 +40,7 @@ async fn copy(url: &str, from: &str, to: &str) {
     };
     execute(format!("drop database if exists {to} with (force)")).await.unwrap();
     execute(format!("alter database {from} with allow_connections false")).await.unwrap();
-    // Connections that are told to end take their time, and Postgres waits for them for five seconds.
+    // Connections that are terminated take their time, and Postgres waits for them for five seconds.
     eventually("the database is copied", async || {
         let end = format!("select pg_terminate_backend(pid) from pg_stat_activity where datname = '{from}'");
         execute(end).await.unwrap();

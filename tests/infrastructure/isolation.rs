@@ -30,7 +30,7 @@ const STATEMENTS: [(&str, &[&str]); 3] = [
             "can reach the metadata server there, and so act as the pool's account",
             "may read the worker's own token",
             "lease tasks of that one tenant",
-            "`network: none`, which prevents this",
+            "`network: none` prevents this for a task",
         ],
     ),
 ];
@@ -65,7 +65,7 @@ fn every_statement_that_is_removed_is_missed() {
         ("docs/src/explanation/threat-model.md", "`network: none` prevents it"),
         ("docs/src/guides/run-workers.md", "can reach the metadata server there"),
         ("docs/src/guides/run-workers.md", "lease tasks of that one tenant"),
-        ("docs/src/guides/run-workers.md", "which prevents this"),
+        ("docs/src/guides/run-workers.md", "prevents this for a task"),
     ] {
         let mut repository = Repository::read();
         repository.plant(path, right, "");

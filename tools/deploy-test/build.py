@@ -46,7 +46,7 @@ IMAGES = {
     "gcr.io/google.com/cloudsdktool/google-cloud-cli": {"gcloud": GCLOUD},
 }
 # The gate itself does not run here, only the way it is started is tested. Without Python's packages, the gate skips what needs them.
-STUBS = {"tests/run": PLAIN, "terraform/check/run": NEEDS_TERRAFORM, "tools/deploy-test/run": NEEDS_TERRAFORM, ".ci/python": "#!/bin/sh\nexit 1\n"}
+STUBS = {"tests/run": PLAIN, "terraform/check/run": NEEDS_TERRAFORM, "tools/deploy-test/run": NEEDS_TERRAFORM, ".ci/python": "#!/bin/sh\necho true\n"}
 
 
 def commands(folder, scripts):

@@ -283,7 +283,7 @@ def api_address(state, installation):
 
 
 # The variables of a worker.
-WORKER_VARIABLES = {"EBB_URL", "EBB_TOKEN", "RUST_LOG", "EBB_EGRESS_ONLY", "EBB_EGRESS_ALLOW"}
+WORKER_VARIABLES = {"EBB_URL", "EBB_TOKEN", "RUST_LOG", "EBB_EGRESS_ONLY", "EBB_EGRESS_ALLOW", "EBB_TASK_NETWORK"}
 
 
 def pools_hold_a_token(state):

@@ -124,7 +124,7 @@ mod tests {
 
     /// A worker with the usual settings, on a machine whose memory is in use as the test says.
     fn worker(memory: watch::Receiver<f64>) -> Arc<Worker> {
-        // No server listens there: a worker measures whether or not it is heard.
+        // No server listens there: a worker measures whether or not the server receives it.
         let server = Server { url: "http://127.0.0.1:9".into(), token: "x".into(), tenant: None };
         let config = WorkerConfig::from_env(&Environment::default()).unwrap();
         let arguments = Line::parse_from(["ebb", "--queue", "remote"]).worker;

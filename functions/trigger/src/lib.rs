@@ -94,7 +94,7 @@ async fn start(app: &App, request: RunRequested) -> runtime::Result<Verdict> {
     let parent = request.parent;
     let start = StartRun::from(request);
     let started = match parent {
-        Some(parent) => app.runtime.start_child(start, parent).await,
+        Some(parent) => app.runtime.child_runs().start(start, parent).await,
         None => app.runtime.start(start).await.map(|_| ()),
     };
     match started {

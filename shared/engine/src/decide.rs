@@ -3,15 +3,15 @@
 use chrono::TimeDelta;
 use model::message::TaskResult;
 use model::{
-    AttemptRecord, ErrorClass, EventKind, Failure, Instant, Occasion, Signal, Task, TaskEvent, TaskIndex,
-    TaskKind, TaskState, Timer, TimerKind, WorkerId,
+    AttemptRecord, ErrorClass, EventKind, Failure, Instant, Occasion, Task, TaskEvent, TaskIndex, TaskState,
+    Timer, TimerKind, WorkerId,
 };
 use serde_json::{Value, json};
 
 use crate::command::{Command, ExpectedTask, Outcome};
 use crate::retry::{self, Choice};
 use crate::run_slice::RunSlice;
-use crate::{breaker, close, operate, oversee, propagate, repair, sensor, slot};
+use crate::{breaker, close, operate, oversee, propagate, repair, sensor, signals, slot};
 
 impl RunSlice<'_> {
     /// Decides a command. The tasks in its reach must be in the slice; one that is not does not exist.
@@ -46,9 +46,9 @@ impl RunSlice<'_> {
             Command::Release { task, attempt } => slot::take_slot(self, *task, *attempt),
             Command::Admit => oversee::admit(self),
             Command::CalledBack { what, error } => oversee::called_back(self, what, error.as_deref()),
-            Command::Signal { name, payload, actor } => signal(self, name, payload, actor),
+            Command::Signal { name, payload, actor } => signals::signal(self, name, payload, actor),
             Command::Answer { task, approved, payload, actor } => {
-                answer(self, *task, *approved, payload, actor)
+                signals::answer(self, *task, *approved, payload, actor)
             }
             Command::Cancel { actor, reason } => oversee::cancel(self, actor, reason.as_deref()),
             Command::Operate { operation, by } => operate::operate(self, operation, by),
@@ -110,7 +110,7 @@ pub(crate) fn succeed(
     report_success(slice, index, attempt, None, started_at, output)
 }
 
-/// A success counts whoever reports it, unless the task has ended or its attempt is void: the work was done.
+/// A success from any reporter counts, unless the task has ended or its attempt is void: the work was done.
 fn report_success(
     slice: &mut RunSlice<'_>,
     index: TaskIndex,
@@ -250,53 +250,6 @@ fn rejoin(slice: &mut RunSlice<'_>, index: TaskIndex, attempt: u32) -> Outcome {
         return Outcome::Stale;
     }
     slice.open.needs_directive(index);
-    Outcome::Applied
-}
-
-/// Delivers a signal to the tasks that wait for it; if there are none, it is kept for the first one that will.
-fn signal(slice: &mut RunSlice<'_>, name: &str, payload: &Value, actor: &str) -> Outcome {
-    if slice.run.state.is_final() {
-        return Outcome::Stale;
-    }
-    slice.record(EventKind::RunSignalled, None, Some(actor), json!({"signal": name}));
-    let graph = slice.graph;
-    let asleep = |slice: &RunSlice<'_>, task: &TaskIndex| {
-        slice.tasks.get(task).is_some_and(|task| task.state == TaskState::Sleeping)
-    };
-    let waiting: Vec<TaskIndex> = graph.waiting_for(name).filter(|task| asleep(slice, task)).collect();
-    if waiting.is_empty() {
-        slice.draft.keep_signal(Signal { name: name.into(), payload: payload.clone() });
-    }
-    for index in waiting {
-        succeed(slice, index, slice.tasks[&index].attempt, slice.now, payload);
-    }
-    Outcome::Applied
-}
-
-fn answer(
-    slice: &mut RunSlice<'_>,
-    index: TaskIndex,
-    approved: bool,
-    payload: &Value,
-    actor: &str,
-) -> Outcome {
-    let asks = slice.tasks.get(&index).is_some_and(|task| task.state == TaskState::Sleeping)
-        && slice.spec(index).kind == TaskKind::Approval;
-    if !asks {
-        return Outcome::Stale;
-    }
-    if approved {
-        // The form is the output; the approver is recorded next to it.
-        let mut output = json!({"approved": true, "approved_by": actor});
-        for (name, value) in payload.as_object().into_iter().flatten() {
-            output[name] = value.clone();
-        }
-        succeed(slice, index, slice.tasks[&index].attempt, slice.now, &output);
-    } else {
-        let reason = payload.as_str().map(|reason| format!(": {reason}")).unwrap_or_default();
-        fail(slice, index, Failure::permanent(format!("{actor} did not approve{reason}")));
-    }
-    slice.last_event().actor = Some(actor.into());
     Outcome::Applied
 }
 

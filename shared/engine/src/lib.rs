@@ -22,6 +22,7 @@ pub mod retry;
 pub mod rule;
 mod run_slice;
 mod sensor;
+mod signals;
 mod slot;
 
 pub use activate::Directive;

@@ -18,7 +18,7 @@ pub struct Contender {
     pub workflow: String,
     /// The run's version, whose graph says which limits the task needs.
     pub version: VersionId,
-    /// The task's index.
+    /// The index of the task in that version's graph.
     pub task: TaskIndex,
     /// The task's position in its fan-out, if it is a child of one.
     pub child: Option<Child>,

@@ -21,14 +21,14 @@ use crate::{Error, Result, Runtime, Settled};
 /// The most waiting tasks that are notified in one transaction.
 const MAX_NOTIFIED: u32 = 100;
 
-/// Notifies tasks that wait for the runs or tasks of others.
+/// Starts the runs that tasks ask for, and notifies tasks that wait for the runs or tasks of others.
 #[derive(Clone, Copy)]
 pub struct ChildRuns<'r> {
-    runtime: &'r Runtime,
+    pub(crate) runtime: &'r Runtime,
 }
 
 impl Runtime {
-    /// Runs and tasks that tasks of other runs wait for.
+    /// Runs that tasks start, and runs and tasks that tasks of other runs wait for.
     pub fn child_runs(&self) -> ChildRuns<'_> {
         ChildRuns { runtime: self }
     }

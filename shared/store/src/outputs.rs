@@ -28,7 +28,7 @@ impl Outputs {
         Ok(())
     }
 
-    /// All of them.
+    /// Returns all outputs that were found, by task.
     pub(crate) fn into_all(self) -> BTreeMap<TaskIndex, Value> {
         self.found
     }

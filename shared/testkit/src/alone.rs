@@ -19,9 +19,13 @@ pub fn runs_alone(test: &str) -> bool {
     let mut process = Command::new(env::current_exe().expect("a test is an executable"));
     process.args(["--exact", test, "--nocapture"]).env(ALONE, "1");
     let output = process.output().expect("a test can be started");
-    let (told, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success() && told.contains("1 passed"), "{test}: {}\n{told}{error}", output.status);
-    println!("{told}");
+    let (printed, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success() && printed.contains("1 passed"),
+        "{test}: {}\n{printed}{error}",
+        output.status
+    );
+    println!("{printed}");
     false
 }
 

@@ -253,7 +253,7 @@ impl<'t> Runner<'t> {
         }
         let run = request.run;
         let start = StartRun::from(request);
-        match self.runtime.start_child(start, parent).await {
+        match self.runtime.child_runs().start(start, parent).await {
             // A task that does not wait for the run is not affected if it cannot start.
             Err(error) if !error.is_hopeless() => return Err(error),
             _ => {}

@@ -20,7 +20,7 @@ tasks:
 pub(crate) async fn start_child(world: &World, run: RunId, task: u32, waits: bool) -> RunId {
     let parent = Parent { key: TaskKey { run, task: TaskIndex(task) }, attempt: 1, waits, depth: 1 };
     let request = StartRun::new(parent.child(), TenantId::DEFAULT, "child", Origin::Child(parent));
-    world.runtime.start_child(request, parent).await.unwrap();
+    world.runtime.child_runs().start(request, parent).await.unwrap();
     parent.child()
 }
 

@@ -104,7 +104,7 @@ async fn a_run_that_a_task_of_another_one_asks_for_begins_all_the_same() {
         model::Parent { key: TaskKey { run, task: TaskIndex(0) }, attempt: 1, waits: true, depth: 1 };
     let origin = runtime::Origin::Child(parent);
     let request = runtime::StartRun::new(parent.child(), model::TenantId::DEFAULT, "inner", origin);
-    world.runtime.start_child(request, parent).await.unwrap();
+    world.runtime.child_runs().start(request, parent).await.unwrap();
     assert_eq!(world.get("/runs?workflow=inner").await.body["items"].as_array().unwrap().len(), 1);
 }
 

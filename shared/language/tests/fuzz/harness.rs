@@ -48,9 +48,9 @@ pub(crate) fn fuzz(test: &str, target: &'static Target) {
     }
     let mut process = Command::new(env::current_exe().unwrap());
     let output = process.args(["--exact", test, "--nocapture"]).env(ALONE, "1").output().unwrap();
-    let (told, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success() && told.contains("1 passed"), "{}\n{told}{error}", output.status);
-    println!("{told}");
+    let (printed, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success() && printed.contains("1 passed"), "{}\n{printed}{error}", output.status);
+    println!("{printed}");
 }
 
 /// Tries a target for as long as it is to be tried.

@@ -5,16 +5,16 @@ use model::message::{ChildFinished, TaskResult};
 use model::{Failure, Parent, Run, TaskState};
 use store::Transaction;
 
-use crate::{Error, Result, Runtime, StartRun};
+use crate::{ChildRuns, Error, Result, Runtime, StartRun};
 
-impl Runtime {
+impl ChildRuns<'_> {
     /// Creates the run that a task asks for. If it cannot be created, a task that waits for it fails.
-    pub async fn start_child(&self, request: StartRun, parent: Parent) -> Result<()> {
-        let (tenant, id) = (request.tenant, request.id);
-        if let Some(record) = self.store.run(tenant, id).await? {
-            return report_again(self, record.run).await;
+    pub async fn start(self, request: StartRun, parent: Parent) -> Result<()> {
+        let (runtime, tenant, id) = (self.runtime, request.tenant, request.id);
+        if let Some(record) = runtime.store.run(tenant, id).await? {
+            return report_again(runtime, record.run).await;
         }
-        let failure = match self.start(request).await {
+        let failure = match runtime.start(request).await {
             Ok(_) | Err(Error::Unwanted) => return Ok(()),
             // To wait for room would be to wait for oneself: the task, too, is of an unfinished run.
             Err(error) if error.is_quota() && parent.waits => {
@@ -23,10 +23,10 @@ impl Runtime {
             Err(error) if !error.is_hopeless() || !parent.waits => return Err(error),
             Err(error) => Failure::permanent(format!("the run could not be started: {error}")),
         };
-        let (task, attempt, started_at) = (parent.key.task, parent.attempt, self.clock.now());
+        let (task, attempt, started_at) = (parent.key.task, parent.attempt, runtime.clock.now());
         let result = TaskResult::Failed(failure);
         let report = Command::Report { task, attempt, worker: None, started_at, result };
-        self.settle(parent.key.run, report).await.map(|_| ())
+        runtime.settle(parent.key.run, report).await.map(|_| ())
     }
 }
 

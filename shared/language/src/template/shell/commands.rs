@@ -3,9 +3,12 @@
 //! It knows programs by their names, so it has limits: a program that it does not know, a name behind a variable or a
 //! function, or a value that a command stores first and evaluates later.
 
+mod parts;
+
 use super::Refusal;
 use super::interpreters::{Each, Interpreter, is_option, name};
 use super::{builtins, runners};
+pub(super) use parts::{Ended, Keyword, Role, Source};
 
 /// Programs that run none of their arguments, so that the name of an interpreter among these means nothing.
 const INERT: [&str; 15] = [
@@ -20,53 +23,6 @@ const COMPARISONS: [&str; 6] = ["-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
 /// interpreter in a longer command.
 const MAX_WORDS: usize = 200;
 const MAX_INTERPRETERS: usize = 10;
-
-/// What a program may read: a value that stands in a command, or a here-document.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Source {
-    Slot(usize),
-    Document(usize),
-}
-
-/// What a word is for.
-#[derive(Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Role {
-    #[default]
-    Argument,
-    /// Text to read, in a here-string or `<(…)`.
-    Input,
-    /// What reads the output, in `>(…)`.
-    Output,
-    /// The file of a redirection.
-    File,
-}
-
-/// A reserved word that begins or ends a group of commands.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Keyword {
-    /// `{`, `if`, `while`, `until`, `for`, `select` or `case`.
-    Open(&'static str),
-    Close,
-}
-
-/// What is known when a command has ended.
-#[derive(Default)]
-pub(super) struct Ended {
-    pub(super) refused: Vec<(Source, Refusal)>,
-    /// Whether it evaluates what the commands around it are given to read.
-    pub(super) runs_input: bool,
-    /// The values in it, if another command reads what it writes.
-    pub(super) piped: Vec<Source>,
-    /// The variables that it makes numbers or references, and those that it reads.
-    pub(super) numbers: Vec<String>,
-    pub(super) read: Vec<String>,
-    /// The words in which bash computes every name.
-    pub(super) computed: Vec<String>,
-    /// The variable of a loop that takes the positional parameters.
-    pub(super) looped: Option<String>,
-    /// The variables that it assigns to, and the words that they take.
-    pub(super) assigned: Vec<(String, String)>,
-}
 
 /// An interpreter among the words of a command.
 struct Named {

@@ -1,7 +1,6 @@
 //! How much memory the API and the console take while clients read what is large.
 
 mod compiling;
-mod hostile;
 
 use std::sync::Arc;
 

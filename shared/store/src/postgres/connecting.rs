@@ -43,7 +43,7 @@ pub struct Connections {
     pub max: u32,
     /// A connection that is unused for this long is closed: idle functions keep no database awake.
     pub idle_timeout: Duration,
-    /// A caller that has waited for a connection this long gets [`Error::Unavailable`](crate::Error::Unavailable).
+    /// A caller that has waited for a connection this long gets [`Error::Unavailable`].
     pub acquire_timeout: Duration,
 }
 

@@ -106,7 +106,9 @@ def test_secrets_are_found_where_the_task_passes_them_on(tmp_path: Path, monkeyp
 
 def execute(files: Path, code: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
-    return subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False)
+    return subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False
+    )
 
 
 def test_an_uncaught_exception_sets_the_class_of_the_failure(files: Path) -> None:
